@@ -12,7 +12,9 @@ maps; which of them a fit has does not show here.
 Rahimi and Recht (2007), "Random features for large-scale kernel machines".
 """
 
-from streamkern.fitting.draw_features import draw_features
+from collections.abc import Callable
+
+from streamkern.fitting.draw_features import Features, draw_features
 from streamkern.fitting.ridge_path import ridge_path
 from streamkern.fitting.ridge_result import fitted_ridge
 from streamkern.fitting.sum_features import sum_features
@@ -36,11 +38,16 @@ def fit(
     return solve(moments, parameters, context.source, with_intervals=with_intervals)
 
 
-def sums_of(context: FitContext) -> DataMoments:
-    """Read rows of p inputs and q targets for the sums of D features by fold: D^2 + D q numbers."""
+def sums_of(
+    context: FitContext, draw: Callable[..., tuple[FitContext, Features]] = draw_features
+) -> DataMoments:
+    """Read rows of p inputs and q targets for the sums of D features by fold: D^2 + D q numbers.
+
+    A search draws what it has chosen, otherwise as `draw_features` does.
+    """
     with checkpointed(context) as planned:
         known, summary = summarize(planned)
-        chosen, features = draw_features(known, summary)
+        chosen, features = draw(known, summary)
         return sum_features(chosen, features)
 
 

@@ -11,28 +11,26 @@ from typing import Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.features.metric import standardizer_of
-from streamkern.fitting.draw_features import drawn
+from streamkern.fit import sums_of
+from streamkern.fitting.draw_features import Features, drawn
 from streamkern.fitting.planned_fit import check_metric_of, planned_fit
-from streamkern.fitting.sum_features import sum_features
-from streamkern.fitting.summarize import summarize
 from streamkern.kernels import Gaussian, Kernel, Linear
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import described_kernel
 from streamkern.parameters.fit_options import FitOptions, large_sample
-from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
 from streamkern.parameters.plan import plan_here, tell_of_solution
-from streamkern.passes.checkpoint_job import checkpointed
-from streamkern.passes.column_summary import block_of
+from streamkern.passes.column_summary import ColumnSummary, block_of
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Source
 from streamkern.tune.budget import Budget, Clock, Ledger, direct_seconds
-from streamkern.tune.candidates import MetricSettings, kernels_to_try, maps_to_try, pairs_to_try
-from streamkern.tune.contenders import contenders_of
 from streamkern.tune.finalists import compare
-from streamkern.tune.halving import budgeted_rows, search
-from streamkern.tune.search_trials import SearchTrials
+from streamkern.tune.halving import budgeted_rows, halve
+from streamkern.tune.metric_beginnings import Pair
+from streamkern.tune.sample_choice import contenders_of
+from streamkern.tune.search import Search
+from streamkern.tune.settings import MetricSettings, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.trials import LEARNT
 
 # Of a search: more are thirds.
@@ -67,15 +65,6 @@ def _search_options(
     if not found:
         raise refusals[0]
     return parameters.with_folds(max(found, key=lambda each: each.cost))
-
-
-def _trials(rows: FitContext, contenders: Sequence[MetricSettings], **how: Any) -> SearchTrials:
-    """Return the trials of contenders, which where rows crowd the folds of the fit guard."""
-    some = contenders[0].summary.sample.first(how["n_rows"])
-    folds = rows.folds.of(block_of(some))
-    crowds = rows.crowding is not None
-    are_own = crowds or 2 <= rows.folds.n_folds <= _MOST_FOLDS
-    return SearchTrials(contenders, folds=folds if are_own else None, is_guarded=crowds, **how)
 
 
 class SearchedFit:
@@ -121,8 +110,8 @@ class SearchedFit:
         """Choose on a sample of the rows, and read them all with what was chosen."""
         tell_of_job("searching", seconds=0.0 if self.budget is None else self.budget.seconds)
         names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
-        options, tried, allowed, clock = self.options, self.kernels, self.budget, None
-        pairs = pairs_to_try(tried, names, options, source)
+        options, allowed, clock = self.options, self.budget, None
+        pairs = pairs_to_try(self.kernels, names, options, source)
         if allowed is not None and allowed.in_seconds:
             options, pairs = self._widened(options, pairs, source)
             clock = allowed.clock(self.parameters, options, source, self.begun)
@@ -132,51 +121,68 @@ class SearchedFit:
         if allowed is not None and clock is None:
             n_rows = budgeted_rows(source, options, len(pairs), allowed)
         # A map may be made from more rows than are searched on.
-        penalty = self.parameters.penalty
-        how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": [*tried, *names, str(allowed)]}
+        penalty, searched = self.parameters.penalty, [*self.kernels, *names, str(allowed)]
+        how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": searched}
         how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
         how |= {"target_range": self.parameters.target_range, "penalty": penalty}
-        how |= {"folder": self.checkpoint}
-        with checkpointed(planned_fit(source, options, **how)) as planned:
-            rows, summary = summarize(planned)
-            rows, contenders, learnt = contenders_of(rows, summary, pairs, clock)
-            spent = 0.0 if learnt is None else learnt.flops
-            ledger = Ledger(allowed, rows.plan, spent, clock)
-            trials_of = partial(_trials, rows, options=options, n_rows=n_rows, ledger=ledger)
-            if learnt is not None and clock is not None:
-                trials = trials_of(self._with_linear(contenders, rows.options))
-                D = self.parameters.for_rows(self.options, source).n_components
-                found = compare(trials, D, adds=self.is_free)
-            else:
-                plain = self.parameters.feature_map if self.maps in (None, AUTO) else None
-                found = search(trials := trials_of(contenders), plain)
-            best, setting = trials.contenders[found.setting.place], found.setting
-            in_time = self._in_time(rows.options, source, clock)
-            late = "" if clock is None else clock.note
-            del trials  # and the rows that it holds
-            new: Any = {"kernel": setting.kernel, "feature_map": setting.feature_map}
-            new["scale"] = best.scale or rows.options.scale
-            is_learnt = learnt is None or bool(learnt.rounds)
-            new |= {} if is_learnt and not setting.is_linear else {"metric": None}
-            # Of kernels, the search says more.
-            options = replace(in_time, **new)
-            tell_of_solution(source, options, rows.plan, how)  # what comes before, nobody can say
-            chosen = replace(rows, options=options).told(scale=new["scale"], kernel_errors={})
-            moments = sum_features(chosen, drawn(chosen, best.summary))
-        report = with_seconds(moments.report, search=found.seconds) | found.as_dict()
-        report |= {
-            "tuning_kernels": list(map(described_kernel, tried)),
-            "tuning_maps": names,
-            "tuning_note": " ".join(filter(None, [found.note, late])),
-            "tuning_budget": None if self.budget is None else str(self.budget),
-        }
-        if learnt is not None and (setting.is_linear or not is_learnt):
-            report = with_seconds(report, metric=learnt.seconds)
-        elif learnt is not None:
+        context = planned_fit(source, options, **how, folder=self.checkpoint)
+        context = context.told(
+            tuning_kernels=list(map(described_kernel, self.kernels)),
+            tuning_maps=names,
+            tuning_budget=None if allowed is None else str(allowed),
+        )
+        given: Any = {"given": options, "pairs": pairs, "n_rows": n_rows, "clock": clock}
+        return sums_of(context, partial(self._drawn, **given))
+
+    def _drawn(
+        self,
+        context: FitContext,
+        summary: ColumnSummary,
+        *,
+        given: FitOptions,
+        pairs: Sequence[Pair],
+        n_rows: int,
+        clock: Clock | None,
+    ) -> tuple[FitContext, Features]:
+        """Choose among pairs on rows of the sample, and draw the map of the best."""
+        source = context.source
+        context, contenders, learnt = contenders_of(context, summary, pairs, clock)
+        spent = 0.0 if learnt is None else learnt.flops
+        ledger = Ledger(self.budget, context.plan, spent, clock)
+        by_clock = learnt is not None and clock is not None
+        if by_clock:
+            contenders = self._with_linear(contenders, context.options)
+        # Where rows crowd the folds of the fit guard.
+        crowds, folds = context.crowding is not None, None
+        if crowds or 2 <= context.folds.n_folds <= _MOST_FOLDS:
+            folds = context.folds.of(block_of(contenders[0].summary.sample.first(n_rows)))
+        search = Search(contenders, n_rows, given, ledger, folds, is_guarded=crowds)
+        if by_clock:
+            D = self.parameters.for_rows(self.options, source).n_components
+            compare(search, D, adds=self.is_free)
+        else:
+            halve(search, self.parameters.feature_map if self.maps in (None, AUTO) else None)
+        setting = search.best.setting
+        best, late = search.contenders[setting.place], "" if clock is None else clock.note
+        new: Any = {"kernel": setting.fitted, "feature_map": setting.feature_map}
+        new["scale"] = best.scale or context.options.scale
+        if learnt is not None:
             # Of several metrics, the first that was learnt.
             places = sorted(best.parts, key=lambda i: contenders[i].metric != LEARNT)
-            report = learnt.reported(report, (*places, setting.place)[0])
-        return replace(moments, report=report, search_note=report["tuning_note"])
+            place = None if setting.is_linear else (*places, setting.place)[0]
+            learnt = replace(learnt, place=place)
+        if setting.is_linear or not (learnt is None or learnt.rounds):
+            new["metric"] = None
+        options = replace(self._in_time(context.options, source, clock), **new)
+        # What comes before, nobody can say.
+        tell_of_solution(source, options, context.plan, context.solution)
+        facts: Any = search.report()
+        facts["tuning_note"] = " ".join(filter(None, [facts["tuning_note"], late]))
+        seconds = context.facts.get("seconds", {}) | {"search": ledger.seconds}
+        # Of kernels, the search says more.
+        told = context.told(scale=options.scale, kernel_errors={}, seconds=seconds, **facts)
+        chosen = replace(told, options=options)
+        return chosen, drawn(chosen, best.summary, learnt)
 
     def leaves_time(self, ridge: Any) -> bool:
         """Say whether a plain fit of all rows can be made, too, where something else was chosen."""
@@ -205,8 +211,8 @@ class SearchedFit:
         return options
 
     def _with_linear(
-        self, contenders: Sequence[MetricSettings], options: FitOptions
-    ) -> Sequence[MetricSettings]:
+        self, contenders: list[MetricSettings], options: FitOptions
+    ) -> list[MetricSettings]:
         """Return contenders, with linear ridge on inputs in the usual scale if that can be fitted.
 
         It is far ahead where a few values lie far out along a straight line.

@@ -11,8 +11,8 @@ from streamkern.kernels import Kernel
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.threads import blas_threads
-from streamkern.tune.feature_choice import chosen_features
 from streamkern.tune.metric_learning import LearntMetric
+from streamkern.tune.sample_choice import chosen_features
 
 
 class Features(NamedTuple):

@@ -52,4 +52,5 @@ def sum_features(context: FitContext, features: Features, weighting: Any = None)
         feature_rounding=sums.facts.get("feature_rounding", USUAL_ROUNDING),
         weight_unit=sums.facts.get("weight_unit"),
         crowding_note="" if context.crowding is None else context.crowding.note(),
+        search_note=context.facts.get("tuning_note"),
     )

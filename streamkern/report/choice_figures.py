@@ -14,7 +14,7 @@ from streamkern.report.numbers import number
 from streamkern.report.rendering import Figure, palette
 from streamkern.report.trial_tables import error_of, first_scale
 from streamkern.report.validation_curves import Curve
-from streamkern.tune.search_result import map_in_words
+from streamkern.tune.search import map_in_words
 
 # A little above the error of predicting the mean; and how many times the least error is shown.
 _MEAN, _TIMES = 1.1, 2.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkern.parameters.fit_report import FitReport
 from streamkern.report.figure_labels import figure
-from streamkern.tune.search_result import map_in_words
+from streamkern.tune.search import map_in_words
 
 
 class Table(NamedTuple):

@@ -195,14 +195,14 @@ class Ledger:
         """How many trials are made whatever they take."""
         return 0 if self._flops else 1
 
-    def pay(self, attempts: Sequence[Result]) -> None:
-        for attempt in attempts:
-            self._flops += self._flops_of(attempt.n_rows, attempt.n_components, attempt.n_folds)
+    def pay(self, tried: Sequence[Result]) -> None:
+        for each in tried:
+            self._flops += self._flops_of(each.n_rows, each.n_components, each.n_folds)
 
-    def measure(self, attempts: Sequence[Result]) -> None:
+    def measure(self, tried: Sequence[Result]) -> None:
         """Leave a direct fit more of the seconds if the first trial of one kernel took more."""
         plan = self.plan
-        one = next((a for a in attempts if a.length_scale is not None and a.metric != ADDED), None)
+        one = next((a for a in tried if a.length_scale is not None and a.metric != ADDED), None)
         if self.clock is not None and one is not None and not plan.solves_by_passes:
             sizes = one.n_rows, plan.n_features, one.n_components, one.n_folds
             expected = A_TRIAL * fit_seconds(*sizes, plan.precision, 1)

@@ -14,9 +14,8 @@ from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.sources import Source
 from streamkern.tune.budget import Budget
-from streamkern.tune.candidates import ScaledSetting, near, octaves
-from streamkern.tune.search_result import Search
-from streamkern.tune.search_trials import SearchTrials
+from streamkern.tune.search import Search
+from streamkern.tune.settings import Setting, near, octaves
 from streamkern.tune.trials import N_FOLDS
 
 # Length scales are tried at these powers of 2 times the kernel's own.
@@ -46,67 +45,64 @@ _FEWEST_COMPONENTS = 128
 _FEWEST_ROWS, _TIMES = 2048, 4
 
 
-def search(trials: SearchTrials, feature_map: str | None) -> Search:
+def halve(search: Search, feature_map: str | None) -> None:
     """Choose among metrics, kernels, maps and length scales on the sample of a column pass.
 
     The map is that of a plain fit, which is compared on the last rung.
     Jamieson and Talwalkar (2016), "Non-stochastic best arm identification and hyperparameter
     optimization", for successive halving.
     """
-    settings, options, ledger = trials.settings, trials.options, trials.ledger
-    plain = [
-        setting for setting in range(len(settings)) if settings[setting].feature_map == feature_map
-    ]
-    plain.sort(key=lambda setting: not trials.contenders[settings[setting].place].is_default)
-    default = ScaledSetting(plain[0] if plain else 0, 1.0)
+    settings, options, ledger, n = search.settings, search.options, search.ledger, search.n_rows
+    plain = [each for each in settings if each.feature_map == feature_map]
+    plain.sort(key=lambda each: not search.contenders[each.place].is_default)
+    default = [*plain, settings[0]][0]
     D = options.n_components
-    if trials.is_guarded and len(settings) == 1:  # chosen where rows crowd, at its own length scale
-        few = min(D, max(trials.n_rows // _ROWS_A_COMPONENT, 2))
-        trials.ranked([default], trials.try_some([default], _even(few, options), 1.0, last=True))
-        return trials.found()
+    if search.is_guarded and len(settings) == 1:  # chosen where rows crowd, at its own length scale
+        few = _even(min(D, max(n // _ROWS_A_COMPONENT, 2)), options)
+        search.ranked(search.try_some([default], few, last=True))
+        return
     sizes = [
         _even(int(max(rung.share * D, min(_FEWEST_COMPONENTS, D))), options) for rung in _RUNGS
     ]
     # The largest number of features that the sample says something of.
-    most = D if trials.n_rows >= ledger.plan.n_rows else min(D, trials.n_rows // _ROWS_A_COMPONENT)
-    if _even(most, options) > sizes[-1]:
-        sizes.append(_even(most, options))
-    candidates, finer = octaves(settings, _OCTAVES), []
+    most = _even(D if n >= ledger.plan.n_rows else min(D, n // _ROWS_A_COMPONENT), options)
+    if most > sizes[-1]:
+        sizes.append(most)
+    going_on, finer = octaves(settings, _OCTAVES), list[Setting]()
     if ledger.budget is not None:
-        sizes = ledger.payable(sorted(set(sizes)), trials.n_rows, trials.n_folds)
-        candidates, *rest = [
+        sizes = ledger.payable(sorted(set(sizes)), n, search.n_folds)
+        going_on, *rest = [
             [one for octave in level for one in octaves(settings, [octave])] for level in _LEVELS
         ]
         finer = [one for level in rest for one in level]
     for i, size in enumerate(sizes):
         share = (i + 1) / len(sizes)
         if not i:
-            best = trials.of_first_rung(candidates, finer, size, share)
+            best = search.first_rung(going_on, finer, size, share)
         elif i + 1 < len(sizes):
-            best = trials.ranked(candidates, trials.try_some(candidates, size, share))
+            best = search.ranked(search.try_some(going_on, size, share))
         else:
-            trials.of_last_rung(candidates, default, size)
+            search.last_rung(going_on, default, size)
             break
         if not best:
             continue
         rung = _RUNGS[min(i, len(_RUNGS) - 1)]
         if ledger.budget is None:
             chosen = [one for tier in best[: rung.kernels_left] for one in tier]
-            candidates = near(chosen[:_FINALISTS] if i >= 2 else chosen, rung.steps)
+            going_on = near(chosen[:_FINALISTS] if i >= 2 else chosen, rung.steps)
         else:
             ranked = [one for tier in best for one in tier]
             last = i + 2 >= len(sizes)
-            candidates = near(ranked, (0,) if last else rung.steps)
-            candidates += near(ranked, _REFINED) if last else []
-    return trials.found()
+            going_on = near(ranked, (0,) if last else rung.steps)
+            going_on += near(ranked, _REFINED) if last else []
 
 
 def _even(n_components: int, options: FitOptions) -> int:
     return n_components - (n_components % 2 if options.paired and n_components > 1 else 0)
 
 
-def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budget) -> int:
-    """Return as many rows as let all arms go through all rungs, up to D, within a budget."""
+def budgeted_rows(source: Source, options: FitOptions, n_settings: int, budget: Budget) -> int:
+    """Return as many rows as let all settings go through all rungs, up to D, within a budget."""
     p, D = source.n_features, options.n_components
     a_pass = fit_flops(source.n_samples, p, D, options.n_folds)
     flops = budget.amount * a_pass
@@ -118,6 +114,6 @@ def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budg
     for share, number in zip(shares, numbers, strict=True):
         size = max(int(share * D), 1)
         without, one = (fit_flops(m, p, size, N_FOLDS) for m in (0, 1))
-        fixed += n_arms * number * without
-        each += n_arms * number * (one - without)
+        fixed += n_settings * number * without
+        each += n_settings * number * (one - without)
     return int(min(max((flops - fixed) / each, least), _TIMES * usual))

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from streamkern.engine.scheduler import scatter
 from streamkern.features.metric import GivenMetric
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
@@ -22,9 +21,9 @@ from streamkern.passes.column_summary import ColumnSummary
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import LEARNING, Clock
-from streamkern.tune.candidates import MetricSettings
 from streamkern.tune.metric_beginnings import Pair, screening_round, start_of_rounds
 from streamkern.tune.metric_rounds import Round, Sample, rounds_of
+from streamkern.tune.settings import MetricSettings
 from streamkern.tune.time_limit import OutOfTimeError
 from streamkern.tune.trials import ISOTROPIC, LEARNT
 
@@ -48,14 +47,19 @@ class LearntMetric:
     contenders: dict[int, MetricSettings]
     flops: float
     seconds: float
+    place: int | None = 0  # of the contender that is fitted, None of one that has no metric
 
-    def reported(self, report: FitReport, place: int = 0) -> FitReport:
+    def reported(self, report: FitReport) -> FitReport:
         """Return the report of moments with how the metric was learnt, and which round was kept."""
+        report = with_seconds(report, metric=self.seconds)
+        if self.place is None or not self.rounds:
+            return report
         kept = list(self.contenders)
         plain = next(i for i in kept if self.rounds[i]["number"] == 0)  # of a plain fit, too
-        rounds = {"rounds": list(self.rounds), "kept": kept[place] if place < len(kept) else plain}
-        learnt: FitReport = {"metric": {**(report["metric"] or {}), **rounds}}
-        return with_seconds(report, metric=self.seconds) | learnt
+        own = kept[self.place] if self.place < len(kept) else plain
+        metric = (report["metric"] or {}) | {"rounds": list(self.rounds), "kept": own}
+        learnt: FitReport = {"metric": metric}
+        return report | learnt
 
 
 def in_metric(
@@ -103,17 +107,13 @@ def learnt_metric(
     has_time = clock is not None and clock.left(LEARNING) > _MORE_SECONDS
     most = min(options.n_components, _MORE_COMPONENTS if has_time else _COMPONENTS)
     options = replace(options, n_components=min(options.n_components, _COMPONENTS))
-    # In the order of their hashes, so that the first are a sample too.
     n_rows = large_sample(summary.standardizer.n_features + summary.sample.y.shape[1])
-    rows = summary.sample.X[:n_rows]
-    weights = None if summary.weights is None else summary.weights[:n_rows]
-    sent = scatter(rows), scatter(summary.targets[:n_rows]), scatter(weights)
-    sample = Sample(rows, weights, *sent, clock)
+    sample = Sample.of(summary, n_rows, clock)
     kept, flops = screening_round(sample, summary.standardizer, options, pairs)
     start = start_of_rounds(sample, summary, options, kept, usual=pairs[0], plan=plan)
     beginnings, trial, weighing = start
     how: Any = {"most_components": most, "n_rows": trial.n_rows}
-    how["most_bracketed"] = len(rows) if clock is None else _MANY_ROWS
+    how["most_bracketed"] = len(sample.rows) if clock is None else _MANY_ROWS
     several = list[_RoundsSoFar]()
     for (kernel, name), of_inputs, n_first in beginnings:
         mine = replace(options, feature_map=name, n_components=trial.n_components)

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.engine.scheduler import compute, delayed
+from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.features import FeatureMap, FromRows, Standardized, Standardizer, drawn_from
 from streamkern.features.metric import learning_of, metric_of, root_of
 from streamkern.kernels import ShiftInvariantKernel
 from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.parameters.fit_options import FitOptions
+from streamkern.passes.column_summary import ColumnSummary
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import Cholesky
@@ -26,7 +27,7 @@ from streamkern.solve.solution import precision_floor
 from streamkern.sources import Block
 from streamkern.statistics import dtype_of_features, precision_of_features
 from streamkern.tune.budget import LEARNING, Clock, run_in_time
-from streamkern.tune.candidates import far_steps
+from streamkern.tune.settings import far_steps
 from streamkern.tune.time_limit import OutOfTimeError, look_at_clock
 from streamkern.tune.trials import SHIFT_ROWS, Targets, moments_about
 
@@ -54,6 +55,14 @@ class Sample(NamedTuple):
     y: Any
     s: Any
     clock: Clock | None = None  # which says whether more are tried
+
+    @classmethod
+    def of(cls, summary: ColumnSummary, n_rows: int, clock: Clock | None = None) -> "Sample":
+        """Return the first rows, which are in the order of their hashes: a sample too."""
+        rows, weights = summary.sample.X[:n_rows], summary.weights
+        weights = None if weights is None else weights[:n_rows]
+        sent = scatter(rows), scatter(summary.targets[:n_rows]), scatter(weights)
+        return cls(rows, weights, *sent, clock)
 
 
 class HeldOutResult(NamedTuple):

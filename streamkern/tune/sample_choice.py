@@ -1,27 +1,34 @@
-"""The choice of the inputs' scale and of the kernel, by small fits and their held-out errors."""
+"""What is open of the features of a fit, and what a search compares, by the first pass's sample.
+
+Scale and kernel are chosen by small fits and their held-out errors.
+"""
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from streamkern._typing import Array
 from streamkern.engine.scheduler import compute_all, delayed, scatter
 from streamkern.errors import ParameterError
+from streamkern.features.metric import GivenMetric
 from streamkern.kernels import Gaussian, Laplacian, Matern, ShiftInvariantKernel
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import CHOICE_ROWS, OF_CATEGORIES, FitOptions
-from streamkern.parameters.fit_report import FitReport
-from streamkern.parameters.parameters import FEWEST_ROWS
-from streamkern.passes.column_summary import ColumnSummary
+from streamkern.parameters.parameters import AUTO, FEWEST_ROWS
+from streamkern.passes.column_summary import ColumnSummary, block_of
+from streamkern.passes.fit_context import FitContext
+from streamkern.passes.fold_rules import region_folds
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import Clock, run_in_time
-from streamkern.tune.candidates import far_steps
-from streamkern.tune.metric_rounds import HeldOutResult, HeldOutTrial
-from streamkern.tune.trials import Trial
+from streamkern.tune.field_kernel import with_chosen_kernel
+from streamkern.tune.metric_beginnings import Pair
+from streamkern.tune.metric_learning import LearntMetric, in_metric
+from streamkern.tune.metric_rounds import HeldOutResult, HeldOutTrial, Sample
+from streamkern.tune.settings import MetricSettings, far_steps
+from streamkern.tune.trials import ISOTROPIC, STANDARD, Trial
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
 _KERNELS = Laplacian(), Gaussian()
@@ -47,21 +54,72 @@ class _SmallFit(NamedTuple):
         return math.sqrt(self.tried.relative_mse)
 
 
-def chosen_where_rows_crowd(
-    summary: ColumnSummary, options: FitOptions, folds: Array
-) -> tuple[FitOptions, FitReport]:
-    """Return options with the rough kernel that predicts best between neighbours, guarded by folds.
+def chosen_features(
+    context: FitContext, summary: ColumnSummary
+) -> tuple[FitContext, ColumnSummary, LearntMetric | None]:
+    """Return the context with nothing left open, the summary in its metric, and the rounds."""
+    context = _with_guarded_kernel(context, summary)
+    context, summary = _with_chosen_scale(context, summary)
+    options = context.options
+    pairs = [(options.kernel, options.feature_map)]
+    (best, *_), learnt = in_metric(summary, options, pairs, context.plan)
+    context = replace(context, options=replace(options, kernel=best.pairs[0][0]))
+    return *with_chosen_kernel(context, best.summary), learnt
 
-    `folds` (m,) are those of the sample.  At long length scales only large penalties keep
-    predictions from swinging where no rows are, and at short ones the kernel does.  So length
-    scales are halved while that costs next to nothing, and the shortest of these is taken: of all
-    rows, which are denser than the sample, it costs less still.
+
+def contenders_of(
+    context: FitContext, summary: ColumnSummary, pairs: Sequence[Pair], clock: Clock | None
+) -> tuple[FitContext, list[MetricSettings], LearntMetric | None]:
+    """Return the best metrics with their kernels and maps, and how the metrics were learnt.
+
+    By a clock metrics are learnt while there is time, and the last contender is a plain fit: of the
+    first pair, to standardised inputs if the scale was chosen.  Where the kernel is open, it is
+    what a fit would choose, and the one before has the standardised inputs and no kernel.
     """
-    begun, m = time.perf_counter(), len(folds)
+    context = _with_guarded_kernel(context, summary)
+    options, given, plain = context.options, pairs, summary
+    given_scale, kernel_is_open = options.scale, options.chooses_kernel and not options.has_grid
+    if context.crowding is not None and (options.kernel, options.feature_map) not in pairs:
+        given = [(options.kernel, options.feature_map)]  # which holds where no rows are
+    context, scaled = _with_chosen_scale(context, summary, clock)
+    options = context.options
+    contenders, learnt = in_metric(scaled, options, given, context.plan, clock)
+    chosen = options.scale != given_scale
+    if clock is None or (learnt is None and not chosen):
+        return context, contenders, learnt
+    name, scale = (STANDARD, "standard") if chosen else (ISOTROPIC, None)
+    if isinstance(options.metric, GivenMetric):
+        plain = in_metric(plain, options, given, context.plan)[0][0].summary
+    default = MetricSettings(name, plain, given[:1], scale, is_default=True)
+    if kernel_is_open:
+        if learnt is not None:  # linear ridge may be compared
+            contenders.append(default._replace(pairs=[], is_default=False))
+        usual = [(options.kernel, options.feature_map)]
+        default = MetricSettings(ISOTROPIC, scaled, usual, is_default=True)
+    return context, [*contenders, default], learnt
+
+
+def _with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitContext:
+    """Choose an open kernel by regions, where predictions swing far from rows that crowd.
+
+    It is the rough one that predicts best between neighbours.  At long length scales only large
+    penalties keep predictions from swinging where no rows are, and at short ones the kernel does.
+    So length scales are halved while that costs next to nothing, and the shortest of these is
+    taken: of all rows, which are denser than the sample, it costs less still.
+    """
+    options, crowding = context.options, context.crowding
+    if crowding is None or not (crowding.swings and options.chooses_kernel):
+        return context
+    begun, regions = time.perf_counter(), context.folds
+    if context.plan.fold_by != "space":
+        regions = region_folds(summary, options.n_folds, options.random_state)
+    folds = regions.of(block_of(summary.sample.first(CHOICE_ROWS)))
+    if options.scale == AUTO:
+        options = replace(options, scale="standard")
+    m, columns = len(folds), summary.standardizer.columns
     weights = None if summary.weights is None else summary.weights[:m]
     with blas_threads(1):  # length scales are part of the result
         X = summary.standardizer(summary.sample.X[:m])
-        columns = summary.standardizer.columns
         kernels = [each.resolved(X, columns, weights).restricted(columns) for each in _ROUGH]
     sample: Any = scatter(X), scatter(summary.targets[:m])
     dealt, weighed = scatter(folds), scatter(weights)
@@ -69,8 +127,8 @@ def chosen_where_rows_crowd(
     found: list[tuple[int, float, Any]] = []
     for own in kernels:
         trial, errors = Trial(replace(options, kernel=own), D, is_guarded=True), list[float]()
-        while len(errors) < _HALVINGS and min(errors[-1:], default=0) <= _NEXT_TO_NOTHING * min(
-            errors, default=1
+        while not errors or (
+            len(errors) < _HALVINGS and errors[-1] <= _NEXT_TO_NOTHING * min(errors)
         ):
             halvings = range(len(errors), len(errors) + _AT_ONCE)
             tasks = [
@@ -84,47 +142,53 @@ def chosen_where_rows_crowd(
     cheap = (each for each in found if each[1] <= most)
     _, _, kernel = min(cheap, key=lambda each: (-each[0], each[1]))
     by_error = sorted(found, key=itemgetter(1), reverse=True)
-    report: FitReport = {
-        "scale": options.scale,
-        "kernel_errors": {each.name: math.sqrt(error) for _, error, each in by_error},
-        "seconds": {"scale": time.perf_counter() - begun},
-    }
-    return replace(options, kernel=kernel, chooses_kernel=False), report
+    options = replace(options, kernel=kernel, chooses_kernel=False)
+    return replace(context, options=options).told(
+        scale=options.scale,
+        kernel_errors={each.name: math.sqrt(error) for _, error, each in by_error},
+        seconds={"scale": time.perf_counter() - begun},
+    )
 
 
-def chosen_on_sample(
-    summary: ColumnSummary, options: FitOptions, clock: Clock | None = None
-) -> tuple[ColumnSummary, FitOptions, FitReport]:
-    """Return the column pass and options that predict best, and what is reported of the choice.
+def _with_chosen_scale(
+    context: FitContext, summary: ColumnSummary, clock: Clock | None = None
+) -> tuple[FitContext, ColumnSummary]:
+    """Choose the scale of inputs and the kernel, if these are open; that of a field is not yet.
 
-    Chosen are the scale, if it is 'auto', and the kernel with its length scale, if that is open.
     The first of either stays unless others are better by more than a standard error.  By a clock,
     what there is no time for is not tried.
     """
-    begun, scales = time.perf_counter(), {options.scale: summary}
-    if options.scale == "auto":
+    begun, options = time.perf_counter(), context.options
+    is_open = options.chooses_kernel and not options.has_grid
+    is_field = options.chooses_kernel and options.has_grid
+    if options.scale != AUTO and not is_open:
+        return context, summary
+    scales, options = {options.scale: summary}, replace(options, chooses_kernel=is_open)
+    if options.scale == AUTO:
         options, names = replace(options, scale="standard"), list(_SCALES)
         names += ["common"] * summary.one_unit + [*OF_CATEGORIES] * bool(summary.categories)
         scales = {name: summary.in_scale(name, options.precision) for name in names}
     # Others were skipped, or do not count.
-    few = options.chooses_kernel and len(summary.sample.X) < FEWEST_ROWS
+    few = is_open and len(summary.sample.X) < FEWEST_ROWS
     if few or options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
-        return summary, replace(options, chooses_kernel=False), {"scale": options.scale}
+        options = replace(options, chooses_kernel=is_field)
+        return replace(context, options=options).told(scale=options.scale), summary
     fits = list(_small_fits(summary, options, scales, clock))
     by_error = sorted(fits, key=lambda fit: fit.error)
     # The last of every name is the best.
     of_scales = {name: fit for name in scales for fit in by_error[::-1] if fit.scale == name}
-    first = fits[0] if options.chooses_kernel else of_scales[options.scale]
+    first = fits[0] if is_open else of_scales[options.scale]
     best = next((fit for fit in by_error if fit.tried.beats(first.tried)), first)
-    report: FitReport = {"scale": best.scale}
+    facts: dict[str, Any] = {"scale": best.scale}
     if len(scales) > 1:
-        report["scale_errors"] = {name: fit.error for name, fit in of_scales.items()}
-    if options.chooses_kernel:
-        options = replace(options, kernel=best.tried.kernel, chooses_kernel=False)
+        facts["scale_errors"] = {name: fit.error for name, fit in of_scales.items()}
+    if is_open:
+        options = replace(options, kernel=best.tried.kernel)
         mine = [fit for fit in reversed(by_error) if fit.scale == best.scale]
-        report["kernel_errors"] = {fit.tried.kernel.name: fit.error for fit in mine}
-    report["seconds"] = {"scale": time.perf_counter() - begun}
-    return scales[best.scale], replace(options, scale=best.scale), report
+        facts["kernel_errors"] = {fit.tried.kernel.name: fit.error for fit in mine}
+    options = replace(options, scale=best.scale, chooses_kernel=is_field)
+    context = context.told(**facts, seconds={"scale": time.perf_counter() - begun})
+    return replace(context, options=options), scales[best.scale]
 
 
 def _small_fits(
@@ -134,20 +198,18 @@ def _small_fits(
     clock: Clock | None,
 ) -> Iterator[_SmallFit]:
     """Return fits to some rows in every scale, with every kernel that is open or the one given."""
-    X = summary.sample.X[:CHOICE_ROWS]
-    weights = None if summary.weights is None else summary.weights[:CHOICE_ROWS]
-    sent = scatter(X), scatter(summary.targets[:CHOICE_ROWS]), scatter(weights)
+    sample = Sample.of(summary, CHOICE_ROWS)
     D, parts = min(options.n_components, _COMPONENTS), list[Any]()
     for name, scaled in scales.items():
         standardizer, columns = scaled.standardizer, scaled.standardizer.columns
-        trial = HeldOutTrial(options, standardizer, D, len(X))
+        trial = HeldOutTrial(options, standardizer, D, len(sample.rows))
         with blas_threads(1):  # length scales are part of the result
-            rows = standardizer(X)
-            kernels = [each.resolved(rows, columns, weights) for each in _kernels(summary, options)]
+            rows, named = standardizer(sample.rows), _kernels(summary, options)
+            kernels = [each.resolved(rows, columns, sample.weights) for each in named]
         for own in (each.restricted(columns) for each in kernels):
-            tried = [own.stretched(2.0 ** (step / 2)) for step in (*_STEPS, *far_steps(own, rows))]
-            calls = [("sample-try", _without_coef, trial, each, *sent) for each in tried]
-            parts += zip(range(len(tried)), [name] * len(tried), calls, strict=True)
+            steps = (*_STEPS, *far_steps(own, rows))
+            calls = [("sample-try", _without_coef, *trial.call(own, k, sample)[1:]) for k in steps]
+            parts += zip(range(len(calls)), [name] * len(calls), calls, strict=True)
     # Own length scales come first, in case there is no time for others.
     _, names, several = zip(*sorted(parts, key=itemgetter(0)), strict=True)
     expected = _TIMES * trial.flops / rough_flops_per_second(options.precision)

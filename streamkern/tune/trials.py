@@ -7,7 +7,7 @@ gives the errors of a whole grid of penalties.  Kernels and maps are cross-valid
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import reduce
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -95,6 +95,7 @@ class Result:
     cost: Cost = field(default=Cost(0.0, 0.0, 0.0), compare=False)
     n_folds: int = N_FOLDS
     of_folds: Sequence[float] = field(default=(), compare=False)  # relative_mse in each
+    setting: Any = field(default=None, compare=False)  # that was tried
 
     def beats(self, other: "Result") -> bool:
         """Return whether the error is smaller by a standard error, or else fold by fold.
@@ -108,10 +109,9 @@ class Result:
         return bool(by_folds or self.relative_mse + self.standard_error < other.relative_mse)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all but the cost and errors by fold as plain JSON values."""
-        values = asdict(self) | {"length_scale": np.asarray(self.length_scale).tolist()}
-        del values["cost"], values["of_folds"]
-        return values
+        """Return what is compared as plain JSON values."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.compare}
+        return values | {"length_scale": np.asarray(self.length_scale).tolist()}
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Trial:
         total = reduce(Moments.merge, sums)
         intercept = self.options.fit_intercept
         basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
-        curve = (guarded if self.is_guarded else near_the_best)(basis, total, sums)
+        curve = curve_of(basis, total, sums, is_guarded=self.is_guarded)
         best = curve.choose()
         score, error = curve.combined(best)
         return Result(
@@ -187,44 +187,32 @@ class Trial:
         return self.options.map_of(self.kernel.stretched(factor), self.n_components)
 
 
-def guarded(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) -> PenaltyCurve:
-    """Return the errors of all penalties between neighbours, with those of folds that guard."""
-    alphas, made = default_grid(basis.spectrum), list[HeldOut]()
-    for fold in folds:
-        look_at_clock()
-        made.append(held_out_errors(basis, total, Split(fold), alphas))
-    curve = PenaltyCurve.of_folds(alphas, made, np.ones(total.n_targets))
-    return curve.guarded(basis.spectrum)
-
-
-def near_the_best(basis: Eigenbasis, total: Moments, folds: Sequence[Moments]) -> PenaltyCurve:
+def curve_of(
+    basis: Eigenbasis, total: Moments, folds: Sequence[Moments], *, is_guarded: bool
+) -> PenaltyCurve:
     """Return the errors of penalties about the best, from where robust GCV is least.
 
-    Small ones take longest, and are mostly far from it.  Of few rows, which say too little of where
-    to begin, and of few features all are tried.
+    Small ones take longest, and are mostly far from it; errors of others are infinite.  Of few
+    rows, which say too little of where to begin, of few features and of a guarded choice all are
+    tried.
     """
     alphas, D, q = default_grid(basis.spectrum), total.feature_map.n_components, total.n_targets
     best, reach = 0, len(alphas)
     # Of many targets all penalties are solved for by one decomposition.
-    if not (q * _MANY > D or total.n_rows < _ROWS_A_COMPONENT * D):
+    if not (is_guarded or q * _MANY > D or total.n_rows < _ROWS_A_COMPONENT * D):
         (start,) = PenaltyCurve.of_spectrum("gcv", alphas, basis.spectrum).choose()
         best, reach = int(start), _NEAR
-    known: dict[int, list[HeldOut]] = {}
+    known, sse = set[int](), np.full((len(folds), len(alphas), q), np.inf)
     while new := [i for i in range(len(alphas)) if abs(i - best) <= reach and i not in known]:
-        made = []
-        for fold in folds:
+        made = list[HeldOut]()
+        for fold, errors in zip(folds, sse, strict=True):
             look_at_clock()
-            made.append(held_out_errors(basis, total, Split(fold), alphas[new]))
-        for j, i in enumerate(new):
-            known[i] = [each._replace(sse=each.sse[[j]]) for each in made]
-        places = sorted(known)
-        several = [
-            each[0]._replace(sse=np.vstack([part.sse for part in each]))
-            for each in zip(*(known[i] for i in places), strict=True)
-        ]
-        curve = PenaltyCurve.of_folds(alphas[places], several, np.ones(q))
-        best = places[curve.choose()[0]]
-    return curve
+            errors[new] = (one := held_out_errors(basis, total, Split(fold), alphas[new])).sse
+            made.append(one._replace(sse=errors))
+        known.update(new)
+        curve = PenaltyCurve.of_folds(alphas, made, np.ones(q))
+        best = int(curve.choose()[0])
+    return curve.guarded(basis.spectrum) if is_guarded else curve
 
 
 def trial_bytes(

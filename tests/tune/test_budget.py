@@ -28,7 +28,7 @@ from streamkern.tune.budget import A_TRIAL, Budget, Clock, Ledger, run_in_time
 from streamkern.tune.halving import budgeted_rows
 from streamkern.tune.input_weights import weights_by_descent
 from streamkern.tune.metric_rounds import HeldOutTrial
-from streamkern.tune.search_result import configurations
+from streamkern.tune.search import configurations
 from streamkern.tune.trials import N_FOLDS, Cost, Result, Targets, Trial
 
 N, P, D = 400, 3, 128

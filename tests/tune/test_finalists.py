@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
+from streamkern.errors import StreamkernWarning
 from streamkern.estimators.problems import Regression
 from streamkern.estimators.tuned_fit import SearchedFit
 from streamkern.features import Standardizer
@@ -15,8 +16,8 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.sources import as_source
 from streamkern.tune import metric_beginnings, metric_learning, metric_rounds
 from streamkern.tune.budget import Budget
-from streamkern.tune.candidates import ScaledSetting, Setting
-from streamkern.tune.search_trials import SearchTrials
+from streamkern.tune.search import Search
+from streamkern.tune.settings import Setting
 from streamkern.tune.trials import Result
 
 P = 5
@@ -69,15 +70,15 @@ def test_scale_and_metric_are_chosen_and_the_plain_fit_is_among_the_finalists(fo
     ],
 )
 def test_the_plain_fit_stays_unless_another_beats_it(errors, best):
-    trials = object.__new__(SearchTrials)
-    trials.attempts, trials.settings = [], [Setting(None, None, "", "", 0)] * len(errors)
-    tried = []
-    for each in errors:
+    search = object.__new__(Search)
+    search.tried, tried = [], []
+    for i, each in enumerate(errors):
         mean, error = float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(len(each)))
-        tried.append(Result("", "", "", 1.0, 3, 8, mean, error, 1.0, of_folds=each))
-    candidates = [ScaledSetting(i, 1.0) for i in range(len(tried))]
-    trials.ranked(candidates, tried, default=0)
-    assert trials._winner == (candidates[best], tried[best])
+        setting = Setting(i, 0, None, None, "", "")
+        numbers = 1.0, 3, 8, mean, error, 1.0
+        tried.append(Result("", "", "", *numbers, of_folds=each, setting=setting))
+    search.ranked(tried, default=tried[0].setting)
+    assert search.best is tried[best]
 
 
 def test_kernels_are_added_each_in_a_metric_of_its_own(tmp_path):
@@ -362,3 +363,23 @@ def test_a_plain_fit_of_all_rows_is_kept_where_it_is_better(monkeypatch, n_compo
     assert (report["n_components"] == n_components) is is_kept
     assert report["tuning_budget"] == "4s"
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_where_rows_crowd_the_guarded_kernel_is_chosen_before_what_is_compared_is_named():
+    rng = np.random.default_rng(0)
+    along, across = np.meshgrid(np.linspace(0.0, 10.0, 60), np.linspace(0.0, 10.0, 16))
+    X = np.column_stack([along.ravel(), across.ravel()])  # dense along tracks
+    waves = rng.standard_normal((2, 400)) / np.abs(rng.standard_normal(400)) / 4.0
+    y = np.cos(X @ waves + rng.uniform(0.0, 7.0, 400)).mean(axis=1)
+    y += 0.2 * y.std() * rng.standard_normal(len(y))
+    with pytest.warns(StreamkernWarning, match="crowd"):
+        report = tuned(X, y, n_components=64, scale="auto").report_
+    settings = [
+        tuple(each[name] for name in ("feature_map", "kernel", "length_scale", "n_components"))
+        for each in report["tuning"]
+    ]
+    # The plain fit is the guarded one, and is not compared with itself.
+    assert len(set(settings)) == len(settings)
+    assert {name for name, *_ in settings} == {"nystroem"}
+    assert {kernel for _, kernel, *_ in settings} == {report["kernel"]} <= {"laplacian", "matern32"}
+    assert report["metric"] is None

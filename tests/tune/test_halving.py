@@ -16,7 +16,7 @@ from streamkern.features import RandomFourierFeatures
 from streamkern.parameters.fit_options import _LARGE_SAMPLE, large_sample
 from streamkern.parameters.parameters import Parameters
 from streamkern.tune import trials
-from streamkern.tune.candidates import far_steps
+from streamkern.tune.settings import far_steps
 from streamkern.tune.trials import Result, Trial
 
 P = 3
@@ -173,7 +173,7 @@ def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monke
         raise RuntimeError(rows.options.kernel.length_scale)
 
     monkeypatch.setattr(Trial, "__call__", never_mind)
-    monkeypatch.setattr("streamkern.estimators.tuned_fit.sum_features", no_pass)
+    monkeypatch.setattr("streamkern.fit.sum_features", no_pass)
     with dask.config.set(scheduler="synchronous"), pytest.raises(RuntimeError) as caught:
         ridge(n_components=D, kernel=Gaussian(8.0)).tune(*smooth(100))
     assert list(dict.fromkeys(tried)) == rungs
@@ -276,7 +276,7 @@ def test_a_combination_is_searched_with_the_scale_of_every_part_and_without_cons
 def test_a_length_scale_at_the_edge_is_said_and_of_a_combination_for_columns_that_are_left(
     monkeypatch,
 ):
-    monkeypatch.setattr("streamkern.tune.candidates._FARTHEST", 3)
+    monkeypatch.setattr("streamkern.tune.settings._FARTHEST", 3)
     X, y = smooth(400)
     assert "at the edge" not in ridge().tune(X, np.sin(2 * X[:, 0]), **NAMED).report_["note"]
     outer = ridge(kernel=Gaussian(0.05)).tune(X, np.sin(2 * X[:, 0]))

@@ -9,7 +9,7 @@ from rows_read import Unread
 import streamkern as library
 from streamkern import Cauchy, Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.tune.candidates import kernels_to_try, maps_to_try
+from streamkern.tune.settings import kernels_to_try, maps_to_try
 
 D = 64
 
@@ -182,7 +182,7 @@ def test_a_tuned_model_is_that_of_a_fit_and_a_template_for_others(given, options
 def test_a_search_that_is_stopped_goes_on_with_the_same_map(tmp_path, monkeypatch):
     X, y = smooth()
     with monkeypatch.context() as patched:
-        patched.setattr("streamkern.estimators.tuned_fit.sum_features", None)
+        patched.setattr("streamkern.fit.sum_features", None)
         with pytest.raises(TypeError, match="not callable"):
             ridge().tune(X, y, maps=["iid", "orthogonal"], checkpoint=tmp_path / "saved")
     again = ridge().tune(X, y, maps=["iid", "orthogonal"], checkpoint=tmp_path / "saved")

@@ -3,7 +3,8 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ _GRID, _GRID_INPUTS = "grid", 3
 # In octaves from the kernel's own length scale: what is tried of every kernel, what is tried at the
 # farthest, and how much farther at a time.
 _NEAR, _FARTHEST, _FARTHER = 3, 12, (1, 2)
+ERROR = attrgetter("relative_mse")
 # How many length scales rows are apart where that is far, and factors of their distance.
 _TIGHT, _ABOUT = 10.0, (0.5, 1.0, 2.0, 4.0)
 
@@ -44,26 +46,35 @@ class MetricSettings(NamedTuple):
     parts: tuple[int, ...] = ()  # the contenders, by their places, that a sum is of
 
 
-class Setting(NamedTuple):
-    """A kernel with numbers for its length scale, if it has one, and the family of its map."""
+@dataclass(frozen=True)
+class Setting:
+    """What is tried: a kernel at a length scale, and the family of its map, on some inputs."""
 
-    kernel: Any
-    tried: Any  # without columns that are constant
+    number: int  # of the kernel, map and inputs
+    place: int  # of these inputs among the contenders
+    kernel: Any = field(compare=False)  # with numbers for its own length scale, if it has one
+    tried: Any = field(compare=False)  # the same, without columns that are constant
     feature_map: str
     metric: str  # its name
-    place: int  # of the contender
+    factor: float = 1.0  # times the kernel's own length scale
 
     @property
     def is_linear(self) -> bool:
         """Whether it is linear ridge, which has no length scale."""
         return self.feature_map == "identity"
 
+    @property
+    def octave(self) -> float:
+        return float(np.log2(self.factor))
 
-class ScaledSetting(NamedTuple):
-    """An arm, by its place in the list of all, and what its length scale is multiplied by."""
+    @property
+    def fitted(self) -> Any:
+        """The kernel at its length scale, of all columns."""
+        return self.kernel if self.is_linear else self.kernel.stretched(self.factor)
 
-    setting: int
-    factor: float
+    def scaled(self, octaves: float) -> "Setting":
+        """Return the setting so many octaves from this one."""
+        return replace(self, factor=self.factor * 2.0**octaves)
 
 
 def kernels_to_try(
@@ -131,12 +142,21 @@ def pairs_to_try(
     return pairs
 
 
-def octaves(settings: Sequence[Setting], steps: Sequence[float]) -> list[ScaledSetting]:
-    """Return every arm at so many octaves from its own length scale, arm by arm."""
+def octaves(settings: Sequence[Setting], steps: Sequence[float]) -> list[Setting]:
+    """Return every setting at so many octaves from the kernel's own length scale."""
     factors = (2.0 ** np.asarray(steps, dtype=float)).tolist()
-    return [
-        ScaledSetting(setting, factor) for setting in range(len(settings)) for factor in factors
-    ]
+    return [replace(one, factor=factor) for one in settings for factor in factors]
+
+
+def near(settings: Sequence[Setting], steps: Sequence[float]) -> list[Setting]:
+    """Return what is so many half octaves from each of some settings."""
+    return [one.scaled(step / 2) for one in settings for step in steps]
+
+
+def by_error(tried: Sequence[Result]) -> list[Result]:
+    """Return results with the best first, and among equals those that were tried first."""
+    errors = [each.relative_mse for each in tried]
+    return [tried[i] for i in np.argsort(errors, kind="stable")]
 
 
 def far_steps(kernel: Any, rows: Floats) -> list[int]:
@@ -155,67 +175,54 @@ def far_steps(kernel: Any, rows: Floats) -> list[int]:
     return [round(2.0 * math.log2(apart * factor)) for factor in _ABOUT]
 
 
-def beyond(candidates: Sequence[ScaledSetting], tried: Sequence[Result]) -> list[ScaledSetting]:
-    """Return farther length scales of arms whose last is within a standard error of the best."""
+def _by_number(tried: Sequence[Result]) -> list[list[Result]]:
+    found: defaultdict[int, list[Result]] = defaultdict(list)
+    for each in tried:
+        found[each.setting.number].append(each)
+    return [found[number] for number in sorted(found)]
+
+
+def beyond(tried: Sequence[Result]) -> list[Setting]:
+    """Return farther length scales of kernels whose last is within a standard error of the best."""
     found = []
-    for setting in sorted({candidate.setting for candidate in candidates}):
-        mine = sorted(
-            (np.log2(candidate.factor), attempt.relative_mse, attempt.standard_error)
-            for candidate, attempt in zip(candidates, tried, strict=True)
-            if candidate.setting == setting
-        )
-        _, least, error = min(mine, key=lambda each: each[1])
-        for (end, score, _), sign in ((mine[-1], 1), (mine[0], -1)):
-            if score <= least + error:
-                steps = [end + sign * farther for farther in _FARTHER]
-                found += [
-                    ScaledSetting(setting, 2.0**step) for step in steps if abs(step) <= _FARTHEST
-                ]
+    for mine in _by_number(tried):
+        mine.sort(key=lambda each: (each.setting.octave, each.relative_mse, each.standard_error))
+        best = min(mine, key=ERROR)
+        for end, sign in ((mine[-1], 1), (mine[0], -1)):
+            if end.relative_mse <= best.relative_mse + best.standard_error:
+                steps = [end.setting.octave + sign * farther for farther in _FARTHER]
+                own = replace(end.setting, factor=1.0)
+                found += [own.scaled(step) for step in steps if abs(step) <= _FARTHEST]
     return found
 
 
-def sober(candidates: Sequence[ScaledSetting], tried: Sequence[Result]) -> list[float]:
-    """Return the errors of attempts, infinite for length scales that are needlessly far.
+def sober(tried: Sequence[Result]) -> list[Result]:
+    """Return results without those of length scales that are needlessly far.
 
-    Where the best of an arm is beyond those that every kernel is tried at, that is all but the
+    Where the best of a kernel is beyond those that every kernel is tried at, these are all but the
     nearest one within a standard error of it, and those nearer still: there most are alike.
     """
-    scores = [attempt.relative_mse for attempt in tried]
-    octaves = [abs(np.log2(candidate.factor)) for candidate in candidates]
-    for setting in {candidate.setting for candidate in candidates}:
-        mine = [i for i, candidate in enumerate(candidates) if candidate.setting == setting]
-        best = min(mine, key=scores.__getitem__)
-        if octaves[best] > _NEAR:
-            enough = scores[best] + tried[best].standard_error
-            nearest = min(octaves[i] for i in mine if scores[i] <= enough)
-            for i in mine:
-                scores[i] = scores[i] if octaves[i] <= nearest else np.inf
-    return scores
+    reach: defaultdict[int, float] = defaultdict(lambda: math.inf)
+    for mine in _by_number(tried):
+        best = min(mine, key=ERROR)
+        if abs(best.setting.octave) > _NEAR:
+            enough = best.relative_mse + best.standard_error
+            good = [each.setting.octave for each in mine if each.relative_mse <= enough]
+            reach[best.setting.number] = min(map(abs, good))
+    return [each for each in tried if abs(each.setting.octave) <= reach[each.setting.number]]
 
 
-def tiers(
-    settings: Sequence[Setting], candidates: Sequence[ScaledSetting], scores: Sequence[float]
-) -> list[list[ScaledSetting]]:
-    """Return the best length scale of every arm: the best of every map and metric, the second ...
+def tiers(tried: Sequence[Result]) -> list[list[Setting]]:
+    """Return the best length scale of every kernel: first the best of every map and metric.
 
-    In every tier the best come first, and among equals those that were tried first.
+    Then come the second best of each, and so on, in every tier the best first.
     """
-    best: dict[int, ScaledSetting] = {}
-    for i in np.argsort(scores, kind="stable").tolist():
-        best.setdefault(candidates[i].setting, candidates[i])
-    found: defaultdict[int, list[ScaledSetting]] = defaultdict(list)
-    summary: Counter[tuple[str, str]] = Counter()
-    for candidate in best.values():
-        name = settings[candidate.setting].feature_map, settings[candidate.setting].metric
-        found[summary[name]].append(candidate)
-        summary[name] += 1
+    best: dict[int, Setting] = {}
+    for each in by_error(tried):
+        best.setdefault(each.setting.number, each.setting)
+    found: defaultdict[int, list[Setting]] = defaultdict(list)
+    before: Counter[tuple[str, str]] = Counter()
+    for setting in best.values():
+        found[before[setting.feature_map, setting.metric]].append(setting)
+        before[setting.feature_map, setting.metric] += 1
     return [*found.values()]
-
-
-def near(chosen: Sequence[ScaledSetting], steps: Sequence[float]) -> list[ScaledSetting]:
-    """Return what is so many half octaves from each of some candidates."""
-    return [
-        ScaledSetting(setting, factor * 2.0 ** (step / 2))
-        for setting, factor in chosen
-        for step in steps
-    ]

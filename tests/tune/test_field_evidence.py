@@ -7,8 +7,8 @@ from scipy.stats import multivariate_normal
 
 from streamkern import Gaussian, Matern
 from streamkern.features.base import stream
-from streamkern.tune import window_evidence
-from streamkern.tune.window_evidence import Window, by_evidence
+from streamkern.tune import field_kernel
+from streamkern.tune.field_kernel import Window, by_evidence
 
 LENGTHS, NOISE = np.array([0.3, 0.9]), 0.04
 
@@ -31,7 +31,7 @@ def test_evidence_is_the_density_of_targets_at_the_best_means_slopes_and_varianc
         each._replace(trend=tuple(line[:, : len(each.places)]))
         for each, line in zip(windows, lines, strict=True)
     ]
-    found = window_evidence._log_evidence(kernel, LENGTHS, NOISE, windows)
+    found = field_kernel._log_evidence(kernel, LENGTHS, NOISE, windows)
     scaled = kernel.with_length_scale(tuple(LENGTHS))
     gram = block_diag(*(scaled(a.places, a.places) + np.diag(NOISE / a.weights) for a in windows))
     terms = block_diag(*(np.ones((len(each.places), 1)) for each in windows))
@@ -59,17 +59,17 @@ def test_kernel_lengths_and_noise_are_found(kernel):
 def test_directions_are_length_scales_where_nothing_turns_and_are_found():
     ranges, lengths = np.array([6.0, 5.0]), np.array([0.3, 0.9])
     plain = np.append(np.log(lengths), 0.0)
-    np.testing.assert_allclose(window_evidence._linear(plain, ranges), np.diag(1.0 / lengths))
+    np.testing.assert_allclose(field_kernel._linear(plain, ranges), np.diag(1.0 / lengths))
     kernel, angle = Matern(nu=1.5), np.radians(30)
     turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     windows = [window(kernel, 150, side, seed) for seed, side in enumerate([0.5, 2, 2, 6])]
-    by_map = window_evidence._log_evidence(kernel, np.diag(1.0 / lengths), NOISE, windows)
-    by_scales = window_evidence._log_evidence(kernel, lengths, NOISE, windows)
+    by_map = field_kernel._log_evidence(kernel, np.diag(1.0 / lengths), NOISE, windows)
+    by_scales = field_kernel._log_evidence(kernel, lengths, NOISE, windows)
     assert by_map == pytest.approx(by_scales)
     windows = [each._replace(places=each.places @ turn) for each in windows]
     for given in (ranges, ranges[:1]):
         along = by_evidence(windows, given)[1]
-        best = window_evidence.turned(along, windows, given)
+        best = field_kernel.turned(along, windows, given)
         shape = (best.linear.T @ best.linear) / float(best.length_scales[0]) ** 2
         values, vectors = np.linalg.eigh(shape)
         np.testing.assert_allclose(np.abs(vectors[:, 1] @ turn[0]), 1.0, atol=0.02)
