@@ -29,8 +29,9 @@ def read_fitted(
     with opened_card(path, kind.file_kind) as (file, card):
         if kind is FittedRidge and "classifier" in card:
             kind = FittedClassifier
+        model = kind.restored(file, card, with_equations=with_equations)
         kernel_from(card["report"]["kernel"], card["report"]["kernel_parameters"])  # or damage
-        return kind.restored(file, card, with_equations=with_equations), card
+        return model, card
 
 
 def load_fitted(
