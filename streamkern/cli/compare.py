@@ -67,6 +67,7 @@ def compare(console: Console, **options: Any) -> None:
     from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.report import comparison
     from streamkern.report.plots import plot_comparison
+    from streamkern.sources.preprocessing.column_names import columns_of
     from streamkern.storage.outputs import make_folder, replacing
 
     components = numbers_of(options["components"], "--components", kind=int)
@@ -77,7 +78,7 @@ def compare(console: Console, **options: Any) -> None:
         rows = options | {"out": None}  # a folder, beside which no rows are kept
         source, test = kept.enter_context(opened_rows(rows)).source, None
         if options["test"]:
-            like: Any = {"data": source.describe()}
+            like = columns_of(source)
             test = kept.enter_context(opened_rows(rows | {"data": options["test"]}, like)).source
         folder, force = make_folder(options["out"]), options["force"]
         results, *pictures = (folder / f"comparison.{form}" for form in ("json", "png", "svg"))
