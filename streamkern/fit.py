@@ -1,13 +1,17 @@
 """A fit is five calls, each a file of `fitting/`, on rows that `planned_fit` has planned before.
 
-    rows --> summarize --> draw_features --> sum_features --> ridge_path --> fitted_ridge
+    rows --> summarize --> draw_features --> sum_features --> ridge_path --> ridge_result
       |____________________________________________|
 
 The rows are read twice: for what their columns hold with a sample, and for the sums; more often
 where something is chosen from all rows, or memory holds no D x D system.  All that follows is of
 these sums alone, so any penalty, and any part of the rows, may be solved for again.
-What holds the normal equations, and how a map makes its features, is said by tables of solvers and
-maps; which of them a fit has does not show here.
+`solvers/table.py` picks the solver and `features/families.py` lists the maps; any of them will do.
+
+    before   estimators/feature_estimator.py, estimators/problems.py, fitting/planned_fit.py
+    a pass   passes/fit_context.py, engine/reduction.py, engine/shard_task.py
+    sums     solvers/base.py, statistics/folds.py, statistics/feature_moments.py
+    path     solvers/fold_solution.py, solvers/penalty_search.py, solve/spectrum.py
 
 Rahimi and Recht (2007), "Random features for large-scale kernel machines".
 """
@@ -16,7 +20,7 @@ from collections.abc import Callable
 
 from streamkern.fitting.draw_features import Features, draw_features
 from streamkern.fitting.ridge_path import ridge_path
-from streamkern.fitting.ridge_result import fitted_ridge
+from streamkern.fitting.ridge_result import ridge_result
 from streamkern.fitting.sum_features import sum_features
 from streamkern.fitting.summarize import summarize
 from streamkern.models.data_moments import DataMoments
@@ -65,4 +69,4 @@ def solve(
     sums do not tell: those of every row without itself, and any near the rounding of sums.
     """
     path = ridge_path(moments, parameters, source, size=size)
-    return fitted_ridge(path, parameters, source, with_intervals=with_intervals)
+    return ridge_result(path, parameters, source, with_intervals=with_intervals)

@@ -35,7 +35,8 @@ Rows = tuple[Any, ...]
 class Problem(ABC):
     """What a fit is for: regression, or classification by regression on +1 and -1.
 
-    Rows are X, y and weights, or a source and twice None; and columns beside them, if there are.
+    Rows are (X, y, sample_weight) and columns for folds, if there are; where X is a `Source`, y and
+    weights are None.
     """
 
     class_weight: Any = None  # of classes, where there are some

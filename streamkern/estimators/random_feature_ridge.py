@@ -1,4 +1,4 @@
-"""Kernel ridge regression by random features, as scikit-learn's users meet it."""
+"""Kernel ridge regression by random features; `fit` is in `feature_estimator.py`."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -154,8 +154,8 @@ class SearchedFit:
             contenders = self._with_linear(contenders, context.options)
         # Where rows crowd the folds of the fit guard.
         crowds, folds = context.crowding is not None, None
-        if crowds or 2 <= context.folds.n_folds <= _MOST_FOLDS:
-            folds = context.folds.of(block_of(contenders[0].summary.sample.first(n_rows)))
+        if crowds or 2 <= context.fold_rule.n_folds <= _MOST_FOLDS:
+            folds = context.fold_rule.of(block_of(contenders[0].summary.sample.first(n_rows)))
         search = Search(contenders, n_rows, given, ledger, folds, is_guarded=crowds)
         if by_clock:
             D = self.parameters.for_rows(self.options, source).n_components

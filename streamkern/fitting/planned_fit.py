@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from streamkern.errors import DataError
+from streamkern.errors import DataError, ParameterError
 from streamkern.features.metric import check_kernel_in_metric, learning_of
-from streamkern.fitting.summarize import with_known_folds
 from streamkern.kernels import Kernel, Linear
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.plan import plan_here
 from streamkern.passes.fit_context import FitContext
+from streamkern.passes.fold_rules import column_folds, placed_folds
 from streamkern.sources import Source
 
 if TYPE_CHECKING:
     from streamkern.parameters.template import Template
+    from streamkern.statistics import Folds
 
 # Rows that a metric is learnt of, at the least.
 _FEWEST_ROWS = 60
@@ -53,7 +54,44 @@ def planned_fit(
     plan = plan_here(source, heaviest, n_sample, **solution)
     plan = plan.accepted(needs_targets=needs_targets)
     context = FitContext(source, options, plan, n_sample, solution=solution, **told)
-    return with_known_folds(context)
+    return _with_known_folds(context)
+
+
+def _with_known_folds(context: FitContext) -> FitContext:
+    """Return the context with the folds that are known before the rows are read.
+
+    Folds of regions follow from the first pass.
+    """
+    options, plan = context.options, context.plan
+    by_column = options.n_folds > 1 and options.fold_column is not None
+    if plan.fold_by != "space" and not by_column:
+        folds: Folds = placed_folds(
+            context.source,
+            plan,
+            options,
+            few_rows=context.few_rows,
+            turned=context.like is not None,
+        )
+        return replace(context, fold_rule=folds)
+    if context.grows:
+        raise ParameterError(
+            f"folds by {plan.fold_by} are of rows that are all there, but moments are for "
+            f"others to come; take fold_by 'rows' or 'blocks' (--fold-by rows)."
+        )
+    if by_column:
+        if options.is_in_time and plan.solves_by_passes:
+            raise ParameterError(
+                "conjugate gradients leave out every fold from all others, but windows of time "
+                "are predicted from those before; take solver 'direct' (--solver direct), or "
+                "fold_by 'blocks' (--fold-by blocks)."
+            )
+        return replace(context, fold_rule=column_folds(context.source, options))
+    if context.source.sparse_row_bytes:
+        raise ParameterError(
+            "regions are of distances between all inputs, but these rows are sparse; take "
+            "fold_by 'rows' or 'blocks' (--fold-by rows), or dense rows."
+        )
+    return context
 
 
 def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Source) -> None:

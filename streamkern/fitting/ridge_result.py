@@ -60,7 +60,7 @@ _ROWS, _ROWS_IN_TURN, _MOST_IN_TURN = 4096, 2048, 4096
 _OF_SOLUTION: Final = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
 
 
-def fitted_ridge(
+def ridge_result(
     path: RidgePath,
     parameters: Parameters,
     source: Source | None = None,

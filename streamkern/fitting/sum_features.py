@@ -19,11 +19,11 @@ def sum_features(context: FitContext, features: Features, weighting: Any = None)
 
     An ensemble may give rows their weights.
     """
-    begun, (drawn, kernel, summary, learnt, drawing) = time.perf_counter(), features
+    begun, (drawn, kernel, summary, learnt, drawing_seconds) = time.perf_counter(), features
     source = context.source
     sums = solver_of(context, summary, drawn, weighting).sums(drawn)
     feature_map = sums.feature_map
-    seconds = summary.passed.seconds + drawing + time.perf_counter() - begun
+    seconds = summary.passed.seconds + drawing_seconds + time.perf_counter() - begun
     weight = sum(sums.weights[fold] for fold in sorted(sums.weights))
     columns = known_columns(context, summary)
     report = pass_report(context, summary, columns, sums.passes, weight=weight, seconds=seconds)
@@ -35,7 +35,7 @@ def sum_features(context: FitContext, features: Features, weighting: Any = None)
     how = feature_map, kernel, summary.sample
     return DataMoments(
         folds=sums.folds,
-        n_folds=context.folds.n_folds,
+        n_folds=context.fold_rule.n_folds,
         feature_map=feature_map,
         kernel=kernel,
         flat=source.target_ndim == 1,

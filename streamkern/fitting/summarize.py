@@ -5,51 +5,14 @@ from functools import partial
 
 import numpy as np
 
-from streamkern.errors import DataError, ParameterError, warn
+from streamkern.errors import DataError, warn
 from streamkern.kernels import ShiftInvariantKernel
 from streamkern.parameters.parameters import AUTO
 from streamkern.passes.column_summary import ColumnSummary, read_columns, warn_of_outliers
 from streamkern.passes.crowding import Crowding, crowding
 from streamkern.passes.fit_context import FitContext
-from streamkern.passes.fold_rules import column_folds, placed_folds, region_folds
+from streamkern.passes.fold_rules import placed_folds, region_folds
 from streamkern.statistics import Folds
-
-
-def with_known_folds(context: FitContext) -> FitContext:
-    """Return the context with the folds that are known before the rows are read.
-
-    Folds of regions follow from the first pass.
-    """
-    options, plan = context.options, context.plan
-    by_column = options.n_folds > 1 and options.fold_column is not None
-    if plan.fold_by != "space" and not by_column:
-        folds: Folds = placed_folds(
-            context.source,
-            plan,
-            options,
-            few_rows=context.few_rows,
-            turned=context.like is not None,
-        )
-        return replace(context, folds=folds)
-    if context.grows:
-        raise ParameterError(
-            f"folds by {plan.fold_by} are of rows that are all there, but moments are for "
-            f"others to come; take fold_by 'rows' or 'blocks' (--fold-by rows)."
-        )
-    if by_column:
-        if options.is_in_time and plan.solves_by_passes:
-            raise ParameterError(
-                "conjugate gradients leave out every fold from all others, but windows of time "
-                "are predicted from those before; take solver 'direct' (--solver direct), or "
-                "fold_by 'blocks' (--fold-by blocks)."
-            )
-        return replace(context, folds=column_folds(context.source, options))
-    if context.source.sparse_row_bytes:
-        raise ParameterError(
-            "regions are of distances between all inputs, but these rows are sparse; take "
-            "fold_by 'rows' or 'blocks' (--fold-by rows), or dense rows."
-        )
-    return context
 
 
 def summarize(context: FitContext) -> tuple[FitContext, ColumnSummary]:
@@ -60,8 +23,8 @@ def summarize(context: FitContext) -> tuple[FitContext, ColumnSummary]:
     summary = read_columns(context)
     _check_targets(context, summary)
     context = context.told(scale=context.options.scale)
-    if context.folds is None:
-        context = replace(context, folds=_regions(context, summary))
+    if context.fold_rule is None:
+        context = replace(context, fold_rule=_regions(context, summary))
     if context.like is None:
         warn_of_outliers(context.source, summary)
     crowded = None if context.grows else _crowding(context, summary)
@@ -84,7 +47,7 @@ def summarize(context: FitContext) -> tuple[FitContext, ColumnSummary]:
         if by_region
         else placed_folds(context.source, context.plan, options)
     )
-    return replace(context, folds=folds, crowding=crowded), summary
+    return replace(context, fold_rule=folds, crowding=crowded), summary
 
 
 def _regions(context: FitContext, summary: ColumnSummary) -> Folds:

@@ -53,7 +53,7 @@ class DataMoments:
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
     crowding_note: str = ""  # where rows crowd, so that folds guard the penalty
-    completion: Completion = WHOLE  # what their solution is yet to be told
+    completion: Completion = WHOLE  # what is added to the solution of conjugate gradients
     support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone
     sample: RowSample | None = None  # of the rows, until rows come or go; not saved
     # Of rounded features: their error in units of a level, and the unit of weights.

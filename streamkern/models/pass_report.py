@@ -37,7 +37,7 @@ def pass_report(
     seconds: float,
 ) -> FitReport:
     """Return what is reported of passes after the column pass, of rows that weigh so much."""
-    source, options, plan, rule = context.source, context.options, context.plan, context.folds
+    source, options, plan, rule = context.source, context.options, context.plan, context.fold_rule
     every, passing = [summary.passed, *passes], sum(passed.seconds for passed in passes)
     first, data = passes[0], without_folders(source.describe())
     read = first.n_rows * len(passes) - sum(passed.resumed_rows for passed in passes)

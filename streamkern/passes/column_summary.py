@@ -133,7 +133,7 @@ def read_columns(context: FitContext, label: str = "columns") -> ColumnSummary:
     asked = Composite(
         ColumnStatistics(source.n_features + source.n_targets),
         RowSample(context.n_sample, options.random_state),
-        *([RowIndex(context.folds)] if context.indexed else []),
+        *([RowIndex(context.fold_rule)] if context.indexed else []),
     )
     block_rows = context.plan.column_block_rows
     passed = context.read(asked, label, block_rows=block_rows, read_rows=None)

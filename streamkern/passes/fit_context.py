@@ -39,7 +39,7 @@ class FitContext:
     solution: dict[str, Any] = field(default_factory=dict)  # what plans count of what follows
     # What steps found.
     checkpoint: Checkpoint | None = None
-    folds: Any = None  # the Folds of the rows; None until the first pass has told regions
+    fold_rule: Any = None  # `Folds`; None until the first pass has told regions
     crowding: Any = None  # how rows crowd, where folds are to see that and guard the penalty
     facts: FitReport = field(default_factory=FitReport)  # of the choices that were made
 
@@ -71,10 +71,13 @@ class FitContext:
         known: Any = facts
         return replace(self, facts=self.facts | known)
 
-    def fold_of(self, shard: Shard) -> int:
-        """Return the fold that the first row of a shard is dealt to, 0 if its inputs say which."""
-        is_placed = isinstance(self.folds, PlacedFolds)
-        return int(self.folds.at(np.array([shard.start]))[0]) if is_placed else 0
+    def merge_group_of(self, shard: Shard) -> int:
+        """Return a number: the sums of shards that have the same one are merged first.
+
+        It is the fold of a shard's first row, as far as its place says that.
+        """
+        is_placed = isinstance(self.fold_rule, PlacedFolds)
+        return int(self.fold_rule.at(np.array([shard.start]))[0]) if is_placed else 0
 
     def read(
         self, statistic: Any, label: str, *, block_rows: int | None = None, **how: Any

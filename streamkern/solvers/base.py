@@ -28,7 +28,7 @@ class FoldSums:
     weights: dict[int, float]  # of the rows of every fold
     passes: Sequence[PassResult[Any]]
     facts: FitReport
-    completion: Completion  # what their solution is yet to be told
+    completion: Completion  # what is added to the solution; nothing but after conjugate gradients
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,16 @@ class Solver(ABC):
         strips = moment_strips(empty, plan.n_strips)
         rows_alone = max(plan.block_rows, plan.column_block_rows)
         how: Any = {
-            "group": context.fold_of,
+            "group": context.merge_group_of,
             "keep": keep,
             "validate": partial(progressive_error, intercept=context.options.fit_intercept),
             "read_rows": plan.block_rows if self.makes_features else rows_alone,
         }
         n = len(strips)
         labels = ["moments"] if n == 1 else [f"moments-{i}-of-{n}" for i in range(1, n + 1)]
-        asked = [FoldStatistics(context.folds, strip, self.weighting) for strip in strips]
+        asked = [FoldStatistics(context.fold_rule, strip, self.weighting) for strip in strips]
         passes = [context.read(*each, **how) for each in zip(asked, labels, strict=True)]
-        # The last strip knows all but the other strips' rows of the triangle.
+        # The last strip has every sum but the rows of the triangle that the other strips hold.
         folds: Any = passes[-1].statistic
         weights: dict[int, float] = compute(delayed(_weights_of_folds, folds, name="weights"))
         self._check(weights)
@@ -94,7 +94,7 @@ class Solver(ABC):
         return FoldSums(folds, feature_map, weights, passes, FitReport(), WHOLE)
 
     def _check(self, weights: dict[int, float]) -> None:
-        n_folds = self.context.folds.n_folds
+        n_folds = self.context.fold_rule.n_folds
         for fold in range(n_folds):
             if not weights.get(fold) and not self.context.few_rows:
                 raise DataError(

@@ -59,11 +59,11 @@ class ConjugateGradients(Solver):
         found = first.read(empty, feature_map, keep=False)
         sums, intercept = found.folds, context.options.fit_intercept
         penalty: Any = context.penalty
-        passes, read = list[PassResult[Any]](), partial(context.read, group=context.fold_of)
+        passes, read = list[PassResult[Any]](), partial(context.read, group=context.merge_group_of)
 
         def of_leading(leading: FeatureMap) -> Any:
             empty = Direct(context, self.summary).empty(leading)
-            passes.append(read(FoldStatistics(context.folds, empty), "leading", keep=False))
+            passes.append(read(FoldStatistics(context.fold_rule, empty), "leading", keep=False))
             return passes[-1].statistic
 
         fewer = _fewer_features(sums, drawn, penalty, of_leading, intercept=intercept)

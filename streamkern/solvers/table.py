@@ -11,7 +11,7 @@ from streamkern.solvers.integers import Integers
 from streamkern.solvers.iterative import ConjugateGradients
 from streamkern.solvers.toeplitz import Toeplitz
 
-# A fit has the first that takes it; the last takes any, so one of your own comes before it.
+# The first that takes a fit is used.  `Direct` takes any, so one of your own stands before it.
 SOLVERS: dict[str, type[Solver]] = {
     "conjugate gradients": ConjugateGradients,
     "integers": Integers,

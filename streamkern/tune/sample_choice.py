@@ -110,7 +110,7 @@ def _with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitCont
     options, crowding = context.options, context.crowding
     if crowding is None or not (crowding.swings and options.chooses_kernel):
         return context
-    begun, regions = time.perf_counter(), context.folds
+    begun, regions = time.perf_counter(), context.fold_rule
     if context.plan.fold_by != "space":
         regions = region_folds(summary, options.n_folds, options.random_state)
     folds = regions.of(block_of(summary.sample.first(CHOICE_ROWS)))
