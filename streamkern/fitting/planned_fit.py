@@ -79,12 +79,6 @@ def _with_known_folds(context: FitContext) -> FitContext:
             f"others to come; take fold_by 'rows' or 'blocks' (--fold-by rows)."
         )
     if by_column:
-        if options.is_in_time and plan.solves_by_passes:
-            raise ParameterError(
-                "conjugate gradients leave out every fold from all others, but windows of time "
-                "are predicted from those before; take solver 'direct' (--solver direct), or "
-                "fold_by 'blocks' (--fold-by blocks)."
-            )
         return replace(context, fold_rule=column_folds(context.source, options))
     if context.source.sparse_row_bytes:
         raise ParameterError(
