@@ -40,6 +40,9 @@ class Columns:
         """Return the columns of a file's card, or raise ValueError if p is another number."""
         report = card["report"]
         found = cls.of(report.get("data", {}), n_features, report.get("n_targets", 0))
+        recipe = found.recipe
+        if recipe is not None and len(recipe.feature_names) != n_features:
+            raise ValueError(f"a recipe of {len(recipe.feature_names)} inputs for {n_features}")
         several = found.input_names, report.get("feature_names"), card.get("feature_names")
         known = [list(names) for names in several if names is not None]
         for names in known:
