@@ -29,8 +29,9 @@ def inspect(console: Console, **options: Any) -> None:
 
     Of HDF5 no rows are read.  Tables are read once, for what their columns hold.
     """
-    from streamkern.errors import DataError
-    from streamkern.estimators.problems import Regression
+    from streamkern.errors import DataError, ParameterError
+    from streamkern.estimators.classification import Classification
+    from streamkern.estimators.problems import Problem, Regression
     from streamkern.models.labelling import labelled_source
     from streamkern.parameters.parameters import Parameters
     from streamkern.sources.headers import describe_file, matching
@@ -48,8 +49,9 @@ def inspect(console: Console, **options: Any) -> None:
                 _show_columns(console, source, tables)
             if not tables or options["targets"]:
                 rows = labelled_source(source) if classify else source
-                plan = Regression().job(Parameters(n_components=options["components"])).plan(rows)
-    except DataError as error:
+                problem: Problem = Classification() if classify else Regression()
+                plan = problem.job(Parameters(n_components=options["components"])).plan(rows)
+    except (DataError, ParameterError) as error:
         if tables:
             raise
         console.note(f"no fit to plan: {error}")

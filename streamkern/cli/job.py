@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.signals import handlers_kept
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -98,7 +97,6 @@ def place_of(console: Console, options: dict[str, Any], plan: Plan | None = None
         else:
             threads = plan.n_threads if plan else None
             place = dask.config.set(scheduler="threads", num_workers=threads)
-        with handlers_kept():  # which dask_jobqueue replaces by its own
-            stack.enter_context(place)
+        stack.enter_context(place)
         stack.enter_context(running)
         yield

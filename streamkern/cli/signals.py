@@ -83,18 +83,6 @@ def raised() -> Stopped | None:
     return _State.raised
 
 
-@contextmanager
-def handlers_kept() -> Iterator[None]:
-    """Undo what a library does to the handlers of signals when it is imported."""
-    usual = {number: signal.getsignal(number) for number in SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in usual.items():
-            if signal.getsignal(number) is not handler:
-                signal.signal(number, handler)
-
-
 def end_at_once() -> None:
     """Let the next signal that is not ignored end the process, whatever it is at."""
     for number in SIGNALS:
@@ -115,6 +103,8 @@ def end_later(number: int) -> None:
             os.write(2, b"Error: interrupted, while a read did not come back.\n")
             os._exit(128 + number)
 
+    if _State.watch is not None:
+        _State.watch.cancel()
     _State.watch = threading.Timer(_PATIENCE, give_up)
     _State.watch.daemon = True
     _State.watch.start()

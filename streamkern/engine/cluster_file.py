@@ -17,6 +17,7 @@ from streamkern.engine.cluster_options import OWN_OPTIONS, refuse_others
 from streamkern.engine.plain_yaml import mapping_in
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.errors.checks import is_integer
+from streamkern.runtime.stopping import handlers_kept
 
 # The classes, and where each is.
 _CLASSES = {
@@ -51,7 +52,8 @@ class ClusterFile:
     def cluster_class(self) -> Any:
         module = _CLASSES[self.name]
         try:
-            return getattr(importlib.import_module(module), self.name)
+            with handlers_kept():  # which dask_jobqueue replaces by its own
+                return getattr(importlib.import_module(module), self.name)
         except ImportError as error:
             package = module.split(".")[0].replace("_", "-")
             raise ClusterError(

@@ -76,16 +76,16 @@ def template_of(like: Any) -> Template | None:
             f"like must be moments, a fitted model, or the path of either, not {like!r}; give one "
             f"of these."
         )
-    feature_map, settled = uncombined(fitted.feature_map), fitted.settled
-    if settled.by_gradients and settled.n_components != feature_map.n_components:
+    feature_map, outcome = uncombined(fitted.feature_map), fitted.outcome
+    if outcome.by_gradients and outcome.n_components != feature_map.n_components:
         raise ParameterError(
             "like is a model of landmarks that conjugate gradients solved, which keeps few "
             "directions of their features; give one of solver 'direct' (--solver direct)."
         )
     # Of a search, kernel and map are what was chosen.
-    is_chosen = settled.searched or fitted.parameters.kernel == AUTO
+    is_chosen = outcome.searched or fitted.parameters.kernel == AUTO
     searched = fitted.kernel if is_chosen else None
-    options = fitted.parameters.map_options(settled.feature_map, searched)
+    options = fitted.parameters.map_options(outcome.feature_map, searched)
     metric = options.metric
     if metric is None and standardizer_of(feature_map).linear is not None:  # of a search
         metric = GivenMetric(metric_of_map(feature_map))
@@ -98,9 +98,9 @@ def template_of(like: Any) -> Template | None:
         n_components=feature_map.n_components,
         paired=paired,
         feature_map=name,
-        precision=settled.precision,
+        precision=outcome.precision,
         metric=metric,
-        scale=options.scale if settled.scale is None else settled.scale,
+        scale=options.scale if outcome.scale is None else outcome.scale,
     )
     is_classifier, known = isinstance(whole, FittedClassifier), (fitted.kernel, fitted.columns)
     classes = KnownClasses(whole.rule.classes, whole.class_factors) if is_classifier else None

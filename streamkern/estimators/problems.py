@@ -132,12 +132,12 @@ class Problem(ABC):
                 model = made(replace(options, precision=precision), **spent)
             except OverflowedError:  # double has room for anything
                 break
-            if model.ridge.settled.rounding_share <= LARGEST_SHARE:
+            if model.ridge.outcome.rounding_share <= LARGEST_SHARE:
                 return model
             spent[precision] = model.seconds["total"] - sum(spent.values())
             if options.chooses_kernel:  # whose rounding it was
-                settled = model.ridge.settled
-                chosen: Any = {"kernel": settled.kernel, "scale": settled.scale}
+                outcome = model.ridge.outcome
+                chosen: Any = {"kernel": outcome.kernel, "scale": outcome.scale}
                 options = replace(options, chooses_kernel=False, **chosen)
         return made(replace(options, precision="double"), **spent)
 
@@ -157,12 +157,12 @@ class Problem(ABC):
         # Contenders were compared on a sample; of all rows a plain fit may still be better.
         plain = self.fit(parameters, rows, keep_moments=keep_moments)
         unit = model.ridge.target_unit
-        errors = [each.ridge.settled.cv_rmse / unit for each in (model, plain)]
+        errors = [each.ridge.outcome.cv_rmse / unit for each in (model, plain)]
         if np.mean(errors[0] ** 2) <= np.mean(errors[1] ** 2):
             return model
         found = {name: v for name, v in model.ridge.report.items() if name in OF_SEARCH}
-        settled = replace(plain.ridge.settled, searched=True)
-        ridge = replace(plain.ridge, report=plain.ridge.report | found, settled=settled)
+        outcome = replace(plain.ridge.outcome, searched=True)
+        ridge = replace(plain.ridge, report=plain.ridge.report | found, outcome=outcome)
         return ridge if plain.ridge is plain else replace(plain, ridge=ridge)
 
     def moments(

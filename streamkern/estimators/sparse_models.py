@@ -62,7 +62,7 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
     begun, full = time.perf_counter(), model.predictor
     if trended(full.feature_map):
         raise ParameterError(NO_CHOICE)
-    if model.settled.by_gradients:
+    if model.outcome.by_gradients:
         raise ParameterError(
             "a model that conjugate gradients solved knows few directions of its features, of "
             "which none can be left out; fit with solver 'direct' (--solver direct)."
@@ -70,7 +70,7 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
     D, alpha = len(full.coef), model.alpha
     K, report = checked_size(n_components, D), model.report.copy()
     alpha = np.array(alpha) if isinstance(alpha, list) else alpha
-    equations, predictor, settled = model.normal_equations, full, model.settled
+    equations, predictor, outcome = model.normal_equations, full, model.outcome
     sparsifier = Sparsifier(checked_method(method), alpha, equations.floor)
     if K < D:
         arguments = scatter(equations), full.coef, full.intercept, sparsifier, K
@@ -81,8 +81,8 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
         predictor = replace(full, feature_map=part, coef=coef, intercept=intercept)
         report |= facts_of(solution, equations, full.flat)
         report |= {"note": solution.note, "cv_rmse": None}
-        settled = replace(settled, n_components=K, alpha=report["alpha"], cv_rmse=None)
-    origin = settled.sparse_of or D
+        outcome = replace(outcome, n_components=K, alpha=report["alpha"], cv_rmse=None)
+    origin = outcome.sparse_of or D
     parameters = replace(model.parameters, sparse=K, sparse_method=method)
     if parameters.n_components == "auto":
         parameters = replace(parameters, n_components=origin)
@@ -93,8 +93,8 @@ def sparse_model(model: FittedRidge, n_components: int, method: str = "forward")
         "sparse_curve": None,
     }
     known = model.support_rows and model.support_rows.of_map(predictor.feature_map)
-    settled = replace(settled, sparse_of=origin)
-    how = report, model.columns, settled, equations
+    outcome = replace(outcome, sparse_of=origin)
+    how = report, model.columns, outcome, equations
     return FittedRidge(parameters, predictor, *how, support_rows=known)
 
 

@@ -195,7 +195,7 @@ class SearchedFit:
         seconds, parts = ridge.seconds, ("scale", "columns", "pass", "solve")
         again = _AGAIN * sum(seconds.get(part, 0.0) for part in parts)
         left = self.begun + self.budget.amount - time.perf_counter()
-        return not is_plain and ridge.settled.cv_rmse is not None and again < left
+        return not is_plain and ridge.outcome.cv_rmse is not None and again < left
 
     def _in_time(self, options: FitOptions, source: Source, clock: Clock | None) -> FitOptions:
         """Return options with D halved while a fit, at the speed of trials, ends too late."""

@@ -1,7 +1,8 @@
 """What only some maps can do, and a function for each that asks a map for it.
 
-A map of one's own has such an ability by the methods of its protocol.  The functions see through
-`Standardized`, whose inner map they give standardised rows, and through `Combinations`.
+A map of one's own has such an ability by the methods of its protocol.  Lattices, trends and
+combinations at landmarks are those of classes here.  The functions see through `Standardized`,
+whose inner map they give standardised rows, and through `Combinations`.
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -85,7 +86,7 @@ class Bounded(Protocol):
 
     @property
     def bounds(self) -> Floats | float:
-        """The largest sizes of phi(x) / scale, (D,) or one for all."""
+        """The largest sizes of phi(x) / scale, (D,) or one for all, known before it is drawn."""
 
     def round_into(self, X: Any, levels: int, out: Array, scratch: Scratch) -> None:
         """Write rint(levels phi(X) / (scale bounds)) to `out` (D, n), the same bits anywhere.
@@ -210,9 +211,8 @@ def bounds(feature_map: FeatureMap) -> Any:
     """Return the largest sizes of phi(x) / scale, (D,), or None where there is no bound."""
     if isinstance(feature_map, Standardized):
         return bounds(feature_map.inner)
-    if isinstance(feature_map, Bounded):
-        return np.broadcast_to(feature_map.bounds, feature_map.n_components)
-    return None
+    found = feature_map.bounds if isinstance(feature_map, Bounded) else None
+    return None if found is None else np.broadcast_to(found, feature_map.n_components)
 
 
 def round_into(feature_map: FeatureMap, X: Any, levels: int, out: Array, scratch: Scratch) -> None:

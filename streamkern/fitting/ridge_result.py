@@ -15,7 +15,7 @@ from streamkern.errors import warn
 from streamkern.features import FeatureMap, left_out, trended
 from streamkern.fitting.ridge_path import RidgePath
 from streamkern.models.feature_rounding import rounding_errors, rounding_note, share_of_rounding
-from streamkern.models.fitted_ridge import FittedRidge, Settled
+from streamkern.models.fitted_ridge import FittedRidge, Outcome
 from streamkern.models.held_out_predictors import (
     FoldModels,
     rule_of_tests,
@@ -148,7 +148,7 @@ def ridge_result(
     for warning in warned:
         warn(warning)
     tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
-    settled = Settled(
+    outcome = Outcome(
         *(given.kernel, options.feature_map, options.scale, options.precision),
         *(figures["alpha"], figures["cv_rmse"], figures["n_components"]),
         sparse_of=figures["sparse_of"],
@@ -158,7 +158,7 @@ def ridge_result(
         weight_unit=given.weight_unit if errors.source == "moments" else None,
     )
     return FittedRidge(
-        parameters, predictor, report, given.columns, settled,
+        parameters, predictor, report, given.columns, outcome,
         equations, penalty_curve=curve, moments=given, size=path.leading, intervals=intervals,
         support_rows=given.support_rows and given.support_rows.of_map(feature_map),
     )  # fmt: skip

@@ -39,7 +39,7 @@ class RoundedErrors(Measure):
     @classmethod
     def of(cls, model: "FittedRidge") -> "tuple[RoundedErrors, ...]":
         """Return what measures the rows of a model as integers, for one that was fitted so."""
-        precision, unit = model.settled.precision, model.settled.weight_unit
+        precision, unit = model.outcome.precision, model.outcome.weight_unit
         return () if unit is None else (cls(model.predictor, LEVELS[precision], unit),)
 
     def add(self, rows: Block, predicted: Floats) -> None:  # noqa: ARG002  of features as they are

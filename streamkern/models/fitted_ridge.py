@@ -52,7 +52,7 @@ _MOST_GROWING = 64 << 20
 
 
 @dataclass(frozen=True)
-class Settled:
+class Outcome:
     """What the sums of a regression were made by, and what was chosen and found with them."""
 
     kernel: Kernel  # with its length scale resolved
@@ -79,7 +79,7 @@ class FittedRidge(FittedModel):
     predictor: Predictor
     report: FitReport
     columns: Columns
-    settled: Settled
+    outcome: Outcome
     equations: NormalEquations | None = None  # of all rows; not of a model that was saved compact
     penalty_curve: PenaltyCurve | None = None  # not of a model that was loaded
     moments: DataMoments | None = None  # of the rows, where they are kept
@@ -90,8 +90,8 @@ class FittedRidge(FittedModel):
     intervals: Intervals | None = None  # of a fit to rows that held some out
 
     n_features = through("feature_map.n_features")
-    kernel = through("settled.kernel", "The kernel, with its length scale resolved.")
-    alpha = through("settled.alpha", "The penalty, given or chosen, a float or a list of q.")
+    kernel = through("outcome.kernel", "The kernel, with its length scale resolved.")
+    alpha = through("outcome.alpha", "The penalty, given or chosen, a float or a list of q.")
 
     @property
     def ridge(self) -> Self:
@@ -274,7 +274,7 @@ class FittedRidge(FittedModel):
         report, columns = card["report"], Columns.restored(card, feature_map.n_features)
         predictor = replace(predictor, limits=parameters.target_range)
         by_sums = report.get("errors_from") == "moments"
-        settled = Settled(
+        outcome = Outcome(
             kernel_from(report["kernel"], report["kernel_parameters"]),
             *(report.get("feature_map"), report.get("scale"), report["precision"]),
             *(report["alpha"], report.get("cv_rmse"), report["n_components"]),
@@ -283,7 +283,7 @@ class FittedRidge(FittedModel):
             searched="tuning" in report,
             weight_unit=report.get("weight_unit") if by_sums else None,
         )
-        model = cls(parameters, predictor, report, columns, settled, equations)
+        model = cls(parameters, predictor, report, columns, outcome, equations)
         if group := file.get("intervals"):
             model = replace(model, intervals=restored_intervals(group, predictor))
         if group := file.get("support"):

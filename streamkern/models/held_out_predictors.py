@@ -52,7 +52,7 @@ def unseen_by(model: FittedRidge, folds: Any) -> FoldModels:
     """Solve for what predicts each fold from the moments of the others, as the model was fitted."""
     predictor = model.predictor
     alpha = np.array(model.alpha) if isinstance(model.alpha, list) else model.alpha
-    size = model.settled.sparse_of or len(predictor.coef)
+    size = model.outcome.sparse_of or len(predictor.coef)
     feature_map, _ = solve_map(model.moments.feature_map)  # type: ignore[union-attr]
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)

@@ -40,7 +40,7 @@ def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:
     """Return the sigmoid of scores of every fold by the model without it, and read no rows."""
     folds = _folds(ridge)
     left_out = unseen_by(ridge, folds).left_out
-    size = ridge.settled.sparse_of or len(ridge.predictor.coef)
+    size = ridge.outcome.sparse_of or len(ridge.predictor.coef)
     sums = [delayed(_sums, folds, k, size, left, name=f"sums-{k}") for k, left in left_out.items()]
     return sigmoid_of_sums(compute_all(sums))
 

@@ -200,7 +200,7 @@ def diagnose(model: "FittedRidge", source: Source, *, n_largest: int = 10) -> di
     sentence = "n_largest must be a whole number of at least 0, not {!r}; say how many to list."
     n_largest = checked_integer(n_largest, sentence, 0)
     model.check_rows(source)
-    if model.settled.by_gradients:
+    if model.outcome.by_gradients:
         raise ParameterError(
             "leverages need the D x D system, which conjugate gradients do without; fit with "
             "solver 'direct' (--solver direct), or take the cross-validated error."

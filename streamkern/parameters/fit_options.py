@@ -13,7 +13,7 @@ from streamkern._typing import Array, Floats, Source
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, GridFourierFeatures, Identity
-from streamkern.features.abilities import Bounded, drawn_from, has_gradients
+from streamkern.features.abilities import drawn_from, has_gradients
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
 from streamkern.features.trend import DEGREES, Trend, Trended
@@ -165,7 +165,7 @@ class FitOptions:
     def has_bounds(self) -> bool:
         """Whether features have a bound, so that they can be rounded to integers."""
         has_none = self.is_identity or self.trend is not None
-        return not has_none and isinstance(self.map_of(self.kernel), Bounded)
+        return not has_none and getattr(self.map_of(self.kernel), "bounds", None) is not None
 
     @property
     def family(self) -> Family:

@@ -112,7 +112,11 @@ class WaveFootprint(IterativeFootprint):
     features = 0
     products_saved = 0
     plan = WavePlan
-    n_dealt = Footprint.n_dealt
+
+    @classmethod
+    def n_dealt(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> int:
+        """Return the number of shards that could be dealt to folds whole: all that there are."""
+        return len(cls.chunks(source, n_components, itemsize, n_folds).shards)
 
     @classmethod
     def chunks(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> Chunks:  # noqa: ARG003

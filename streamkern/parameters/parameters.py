@@ -261,7 +261,7 @@ class Parameters:
             f"alpha {self.alpha!r} is chosen from": isinstance(self.alpha, str)
             and self.alpha != "cv",
             f"precision {self.precision!r} is for": options.precision in LEVELS,
-            "windows of time are predicted by": options.is_in_time and options.n_folds > 1,
+            "windows of time need": options.is_in_time and options.n_folds > 1,
             f"a trend beside {options.kernel.name!r} needs unless precision is 'double'": (
                 options.trend is not None
                 and options.precision == "single"

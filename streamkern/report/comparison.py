@@ -115,7 +115,7 @@ def compare(
     }
     largest = Parameters(**drawn[maps[0], max(n_components)])
     passes = largest.passes()
-    plan_here(ArraySource(rows.X, rows.y), passes, **largest.solution_by_passes(passes)).check()
+    plan_here(ArraySource(rows.X, rows.y), passes, **largest.solution_by_passes(passes)).accepted()
     n, p = rows.X.shape
     linear = RandomFeatureRidge(**options | {"kernel": Linear(), "paired": True, "n_components": p})
     runs: dict[tuple[str, int], list[Run]] = {key: [] for key in drawn}

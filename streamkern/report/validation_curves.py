@@ -85,8 +85,8 @@ def components_curve(model: FittedRidge) -> Curve | None:
     """
     found, curve = model.report.get("components_curve"), model.penalty_curve
     if found is not None:
-        return _sizes(found, model.settled.sparse_of or model.settled.n_components)
-    if curve is None or curve.fold_scores is None or model.settled.sparse_of:
+        return _sizes(found, model.outcome.sparse_of or model.outcome.n_components)
+    if curve is None or curve.fold_scores is None or model.outcome.sparse_of:
         return None
     D, folds = len(model.predictor.coef), folds_of(model)
     sizes = [size for size in nested_sizes(D, model.feature_map.nesting) if size < D]
@@ -104,7 +104,7 @@ def components_curve(model: FittedRidge) -> Curve | None:
 
 def sparsity_curve(model: FittedRidge) -> Curve | None:
     found = model.report.get("sparse_curve")
-    return None if found is None else _sizes(found, model.settled.n_components)
+    return None if found is None else _sizes(found, model.outcome.n_components)
 
 
 def _sizes(found: dict[str, Any], chosen: int) -> Curve:

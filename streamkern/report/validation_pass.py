@@ -68,7 +68,7 @@ def validated(model: FittedRidge | FittedClassifier, source: Source) -> Validati
     if folds is not None:
         is_placed = compute(delayed(_has_places, folds, source.n_samples, name="places"))
         folds = folds if is_placed else None
-    if folds is None and model.ridge.settled.by_gradients:
+    if folds is None and model.ridge.outcome.by_gradients:
         return None  # leverages need the D x D system
     return _row_by_row(model, source) if folds is None else _by_fold(model, source, folds)
 

@@ -57,6 +57,18 @@ def between_callbacks() -> Iterator[None]:
 
 
 @contextmanager
+def handlers_kept() -> Iterator[None]:
+    """Undo what a library does to the handlers of signals when it is imported."""
+    usual = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+
+
+@contextmanager
 def held() -> Iterator[None]:
     """Let a first signal to stop wait until what must not be half done is done."""
     Held.depth += 1

@@ -55,7 +55,7 @@ def halve(search: Search, feature_map: str | None) -> None:
     settings, options, ledger, n = search.settings, search.options, search.ledger, search.n_rows
     plain = [each for each in settings if each.feature_map == feature_map]
     plain.sort(key=lambda each: not search.contenders[each.place].is_default)
-    default = [*plain, settings[0]][0]
+    default = plain[0] if plain else settings[0]
     D = options.n_components
     if search.is_guarded and len(settings) == 1:  # chosen where rows crowd, at its own length scale
         few = _even(min(D, max(n // _ROWS_A_COMPONENT, 2)), options)

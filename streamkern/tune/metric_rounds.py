@@ -172,8 +172,11 @@ class HeldOutTrial:
 
     def _map(self, kernel: ShiftInvariantKernel, X: Array, weights: Floats | None) -> FeatureMap:
         inner, known = self.options.map_of(kernel, self.n_components), self.made_from
-        given = self._standardized(X, weights) if known is None else (known,)
-        return Standardized(self.standardizer, drawn_from(inner, *given))
+        if known is None:
+            drawn = drawn_from(inner, *self._standardized(X, weights))
+        else:
+            drawn = inner.draw(known.shape[1], known)
+        return Standardized(self.standardizer, drawn)
 
     def _standardized(self, X: Array, weights: Floats | None) -> tuple[Array, Floats | None]:
         there = slice(self.n_training)

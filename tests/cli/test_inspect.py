@@ -62,6 +62,15 @@ def test_a_fit_is_planned_for_all_rows_together(data):
     assert planned.items() >= found["fit"].items()
 
 
+def test_too_few_rows_for_a_fit_are_described_all_the_same(tmp_path):
+    with h5py.File(tmp_path / "few.h5", "w") as file:
+        file["X"], file["y"] = np.zeros((4, 2)), np.zeros(4)
+    found = result(tmp_path / "few.h5")
+    assert found["fit"] is None
+    assert [each["name"] for each in found["files"][0]["datasets"]] == ["X", "y"]
+    assert "5 folds need as many rows" in streamkern("inspect", tmp_path / "few.h5").stderr
+
+
 def test_people_see_datasets_and_the_plan(data):
     done = streamkern("inspect", data / "a.h5")
     assert done.stderr == ""

@@ -211,7 +211,7 @@ REFUSED = {
     "gradients by time": (
         lambda _, t: {"times": t},
         {"solver": "cg"},
-        "no D x D system, which windows of time are predicted by",
+        "no D x D system, which windows of time need",
     ),
     "a nameless column": (lambda *_: {}, {"fold_by": "column:"}, "column:NAME, time:NAME, not"),
 }

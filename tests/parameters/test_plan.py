@@ -261,6 +261,12 @@ def test_blocks_are_whole_chunks_and_shards_whole_blocks(D, chunk_rows):
     assert 512 < plan.block_rows <= 8192
 
 
+@pytest.mark.parametrize(("n", "by"), [(400_000, "rows"), (600_000, "shards"), (10**7, "rows")])
+def test_folds_of_waves_are_dealt_by_the_shards_that_waves_have(n, by):
+    plan = plan_system(Described(n, 2), 20_000, needs_of=WaveFootprint, n_folds=5)
+    assert plan.fold_by == by == ("shards" if plan.n_shards >= 3 * 5 else "rows")
+
+
 @pytest.mark.parametrize(("n", "D", "n_shards"), [(4e6, 300_000, 2), (1e7, 300_000, 4)])
 def test_large_lattices_have_few_shards_which_are_one_transform_each(n, D, n_shards):
     plan = plan_system(Described(int(n), 2), D, needs_of=WaveFootprint)
