@@ -206,7 +206,7 @@ class FitOptions:
 
     @property
     def cost(self) -> tuple[int, bool]:
-        """What is planned for of several: a map of more rows, and one that makes features."""
+        """The order by memory: maps of more rows take more, then those that make features."""
         return self.family.rows_a_feature, not self.sums_waves
 
     def sample_rows(self, source: Source) -> int:

@@ -1,4 +1,4 @@
-"""What the solution of a fit is told beside its sums."""
+"""What is added to a solution after solving: nothing, but after conjugate gradients."""
 
 from typing import TYPE_CHECKING, ClassVar
 

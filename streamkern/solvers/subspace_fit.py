@@ -25,28 +25,27 @@ from streamkern.solvers.subspace_passes import SubspacePasses
 from streamkern.solvers.subspace_systems import SubspaceSystems, System
 from streamkern.statistics import FoldStatistics
 
-# Bounds on what is left to move predictions of the rows by: of the model, in deviations of the
-# targets; of models without a fold, and of those that only tell where the error stops falling, over
-# the least error so far.
+# How far the exact solution may still move predictions of the rows.  For the model this is in
+# standard deviations of the targets.  For models without a fold, and for rough ones that only show
+# where the error stops falling, it is in units of the least error so far.
 _SOLVED, _HELD_OUT, _ROUGH = 8e-6, 5e-4, 2e-2
-# Shares of the cross-validated error that one step may still change it by: near the best penalty,
-# and of those that only tell where it stops falling.  No bound on the rows that are fitted tells
-# how rows without which others are interpolated are predicted.
+# The share of the cross-validated error that one more step may still change: near the best penalty,
+# and where it only has to show that the error stops falling.  Bounds on fitted rows say nothing of
+# held-out rows that the fit interpolates.
 _SETTLED, _CHANGING = 3e-5, 1e-3
-# Penalties of the grid, which are so far apart in their logarithm, from one that is solved on the
-# way down to the next, and where errors still fall by so much.  The way ends where they have risen
-# by so much, or have not fallen by so much in so many steps.
+# The search goes down a grid of penalties with this step of the logarithm.  It solves every third
+# one, or every sixth while errors fall steeply.  It ends where errors have risen by `_RISE`, or
+# have not fallen by `_FALL` in `_STEPS` steps.
 _STEP, _STRIDE, _LONG, _STEEP, _RISE, _FALL, _STEPS = 0.5, 3, 6, 0.9, 1.01, 0.999, 2
-# It goes on where the subspace, as far as it goes, has an error of so much of the least below.
+# It goes on where the subspace so far shows an error below this share of the least one.
 _BELOW = 0.99
-# Of the vectors that there is room for, those that the way down may take, and shorter steps.
+# The share of all vectors that memory allows which long steps down may use, and short ones.
 _OF_LONG_STEPS, _OF_SHORT_STEPS = 0.5, 0.75
-# What a bound may be in units of its goal where it does not fall any more, in single precision
-# mostly.
+# A bound that no longer falls, as in single precision, may stay this many times above its goal.
 _NEAR = 10.0
-# What samples may be off by without a note: squares are what variances are off by.
+# Posterior samples may be off by this much without a note; variances are off by its square.
 _SAMPLED = 0.3
-# Of what degrees of freedom are off by, rows beside them that tell the noise.
+# The noise is known if spare rows are this many times the error in the degrees of freedom.
 _SPARE = 4.0
 
 
