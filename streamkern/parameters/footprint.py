@@ -59,7 +59,7 @@ class Footprint:
     is_listed: bool = False  # which fold every row is in, a byte each
 
     cross_bytes: ClassVar[int] = 16  # of a feature and a target
-    plan: ClassVar[type[Plan]] = Plan
+    plan_class: ClassVar[type[Plan]] = Plan
 
     @classmethod
     def chunks(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> Chunks:  # noqa: ARG003

@@ -37,7 +37,7 @@ class IterativeFootprint(Footprint):
     """The bytes of products of vectors, by passes over the rows."""
 
     squares_of_map = 0
-    plan = IterativePlan
+    plan_class = IterativePlan
 
     @classmethod
     def n_dealt(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> int:  # noqa: ARG003
@@ -111,7 +111,7 @@ class WaveFootprint(IterativeFootprint):
 
     features = 0
     products_saved = 0
-    plan = WavePlan
+    plan_class = WavePlan
 
     @classmethod
     def n_dealt(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> int:

@@ -112,7 +112,7 @@ def plan_system(
     if can_strip and needs.fixed_alpha and n_folds == 1 and not needs.indexed:
         fits = (k for k in _STRIPS if process_bytes(n_threads, k) <= allowed_bytes)
         n_strips = next(fits, min(_STRIPS, key=lambda k: process_bytes(n_threads, k)))
-    return needs.plan(
+    return needs.plan_class(
         n_rows=n,
         n_features=p,
         n_targets=q,

@@ -207,7 +207,8 @@ def curve_of(
         made = list[HeldOut]()
         for fold, errors in zip(folds, sse, strict=True):
             look_at_clock()
-            errors[new] = (one := held_out_errors(basis, total, Split(fold), alphas[new])).sse
+            one = held_out_errors(basis, total, Split(fold), alphas[new])
+            errors[new] = one.sse
             made.append(one._replace(sse=errors))
         known.update(new)
         curve = PenaltyCurve.of_folds(alphas, made, np.ones(q))
