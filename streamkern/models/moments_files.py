@@ -161,7 +161,7 @@ def _check_report(report: FitReport) -> None:
         raise ValueError(f"the report lacks {min(missing or {'data'})}")
     numbers = [*(report[name] for name in _NUMBERS), *report["seconds"].values()]
     numbers += [*report["dropped_columns"], *report.get("nearly_constant_columns", [])]
-    numbers += [report.get("feature_rounding", 0.0)]
+    numbers.append(report.get("feature_rounding", 0.0))
     if not all(isinstance(number, (int, float)) for number in numbers):
         raise ValueError("what are no numbers in the report")
 

@@ -67,9 +67,9 @@ class Footprint:
         return Chunks.of(source, *chunk_sizes(source, itemsize * n_components))
 
     @classmethod
-    def n_dealt(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> int:
-        """Return the number of shards that could be dealt to folds whole."""
-        return len(cls.chunks(source, n_components, itemsize, n_folds).shards)
+    def n_dealt(cls, chunks: Chunks, source: Source, feature_bytes: int) -> int:  # noqa: ARG003
+        """Return the number of shards to count on where these may be dealt to folds whole."""
+        return len(chunks.shards)
 
     @property
     def flops(self) -> float:

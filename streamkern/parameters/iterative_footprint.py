@@ -40,10 +40,9 @@ class IterativeFootprint(Footprint):
     plan_class = IterativePlan
 
     @classmethod
-    def n_dealt(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> int:  # noqa: ARG003
+    def n_dealt(cls, chunks: Chunks, source: Source, feature_bytes: int) -> int:  # noqa: ARG003
         """Return the number of shards that fewer features would have, which are larger."""
-        row_bytes = min(itemsize * n_components, NARROW_BYTES)
-        return len(source.shards(*chunk_sizes(source, row_bytes)))
+        return len(source.shards(*chunk_sizes(source, min(feature_bytes, NARROW_BYTES))))
 
     @property
     def flops(self) -> float:
@@ -114,9 +113,9 @@ class WaveFootprint(IterativeFootprint):
     plan_class = WavePlan
 
     @classmethod
-    def n_dealt(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> int:
-        """Return the number of shards that could be dealt to folds whole: all that there are."""
-        return len(cls.chunks(source, n_components, itemsize, n_folds).shards)
+    def n_dealt(cls, chunks: Chunks, source: Source, feature_bytes: int) -> int:  # noqa: ARG003
+        """Return the number of shards, which are large whatever the features."""
+        return len(chunks.shards)
 
     @classmethod
     def chunks(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> Chunks:  # noqa: ARG003

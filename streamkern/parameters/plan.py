@@ -59,9 +59,10 @@ def plan_system(
     itemsize = dtype_of_features(precision).itemsize
     stored = takes_sparse and source.sparse_row_bytes
     width = min(p, source.sparse_row_bytes // source.dtype.itemsize) if stored else p
-    shards, shard_rows, block_rows = needs_of.chunks(source, D, itemsize, n_folds)
+    chunks = needs_of.chunks(source, D, itemsize, n_folds)
+    shards, shard_rows, block_rows = chunks
     if fold_by == "auto":
-        n_dealt = needs_of.n_dealt(source, D, itemsize, n_folds)
+        n_dealt = needs_of.n_dealt(chunks, source, itemsize * D)
         fold_by = "shards" if n_dealt >= SHARDS_A_FOLD * n_folds else "rows"
     needs = needs_of(
         source,
