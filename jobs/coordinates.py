@@ -33,7 +33,7 @@ def sphere(D: int, n: int = 30_000) -> None:
     longitudes = rng.uniform(-180, 180, n)
     latitudes = np.degrees(np.arcsin(rng.uniform(-1, 1, n)))
     places, kernel = on_sphere(longitudes, latitudes), streamkern.Matern(0.3, nu=1.5)
-    uniforms = 1.0 - rng.random((WAVES, kernel.n_uniforms))
+    uniforms = 1.0 - rng.random((WAVES, 1))
     w = kernel.spectral(rng.standard_normal((WAVES, 3)), uniforms)
     f = sum_of_waves(places, w, 2 * np.pi * rng.random(WAVES))
     y, held = f + NOISE * rng.standard_normal(n), rng.random(n) < 1 / 6

@@ -85,9 +85,7 @@ def field(n: int, D: int, length_scale: float) -> None:
     X = rng.uniform(size=(n, 2)).astype(np.float32)
     for nu in (0.5, 1.5):
         kernel = Matern(length_scale, nu=nu)
-        w = kernel.spectral(
-            rng.standard_normal((WAVES, 2)), 1.0 - rng.random((WAVES, kernel.n_uniforms))
-        )
+        w = kernel.spectral(rng.standard_normal((WAVES, 2)), 1.0 - rng.random((WAVES, 1)))
         f = sum_of_waves(X, w, 2 * np.pi * rng.random(WAVES))
         y = f + NOISE * rng.standard_normal(n)
         clouded = (cdist(X, rng.random((40, 2))) < 0.05).any(axis=1)

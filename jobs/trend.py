@@ -19,7 +19,7 @@ HELD, EXACT = 4000, 2000
 
 def drawn(kernel: Matern, X: Any, rng: np.random.Generator) -> Any:
     """Return a sum of many waves of the spectral distribution, which is nearly a Gaussian field."""
-    uniforms = 1.0 - rng.random((WAVES, kernel.n_uniforms))
+    uniforms = 1.0 - rng.random((WAVES, 1))
     w = kernel.spectral(rng.standard_normal((WAVES, X.shape[1])), uniforms)
     phases, sizes = 2 * np.pi * rng.random(WAVES), rng.standard_normal(WAVES)
     parts = [X[start : start + BLOCK] for start in range(0, len(X), BLOCK)]

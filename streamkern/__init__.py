@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Periodic,
         Polynomial,
         RationalQuadratic,
+        Sum,
     )
     from streamkern.models.data_moments import DataMoments, load_moments
     from streamkern.monitor import progress
@@ -58,7 +59,7 @@ _NAMES = {
     "features": "FeatureMap",
     "kernels": (
         "Cauchy Gaussian InverseMultiquadric Kernel Laplacian Linear Matern Periodic Polynomial "
-        "RationalQuadratic"
+        "RationalQuadratic Sum"
     ),
     "models.data_moments": "DataMoments load_moments",
     "estimators.exact_kernel_ridge": "ExactKernelRidge",
@@ -92,7 +93,7 @@ __all__ = [
     "Laplacian", "Linear", "Matern", "ModelPlots", "Moments", "Nystroem", "Periodic", "Polynomial",
     "QuasiRandomFourierFeatures", "RandomFeatureAdaBoost", "RandomFeatureClassifier",
     "RandomFeaturePCA", "RandomFeatureRidge", "RandomFourierFeatures",
-    "RationalQuadratic", "Recipe", "StructuredFourierFeatures", "__version__",
+    "RationalQuadratic", "Recipe", "StructuredFourierFeatures", "Sum", "__version__",
     "accumulate", "compare", "connect", "convert", "load", "load_moments", "open_hdf5",
     "permutation_importance", "progress", "read_recipe", "sparsify", "to_onnx", "write_report",
 ]  # fmt: skip

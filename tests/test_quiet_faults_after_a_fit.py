@@ -13,7 +13,6 @@ from streamkern import (
     Cauchy,
     Gaussian,
     Laplacian,
-    Matern,
     RandomFeatureClassifier,
     RandomFeatureRidge,
     convert,
@@ -36,9 +35,9 @@ def at_landmarks(kernel, **options):
     return RandomFeatureRidge(kernel, **options)
 
 
-@pytest.mark.parametrize("kernel", [Laplacian(1.0), Cauchy(1.0), Gaussian(1.0).on([0])])
+@pytest.mark.parametrize("kernel", [Laplacian(1.0), Cauchy(1.0)])
 def test_rows_infinitely_far_out_have_no_prediction_at_landmarks(kernel):
-    model = at_landmarks(kernel + Matern(1.0)).fit(X, Y)
+    model = at_landmarks(kernel).fit(X, Y)
     rows = X[:4].copy()
     rows[1, 0], rows[2, 1], rows[3, 0] = np.inf, -np.inf, np.nan
     write("new.h5", rows)

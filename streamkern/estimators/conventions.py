@@ -15,7 +15,6 @@ from streamkern.errors import DataError, ParameterError, warn
 from streamkern.errors.formatting import listed
 from streamkern.estimators.paths import are_paths
 from streamkern.kernels import Kernel
-from streamkern.kernels.base import split_names
 from streamkern.parameters.parameters import first_kernel_of
 from streamkern.runtime.private_names import meta_of, output_container
 from streamkern.runtime.sparse_rows import SparseRows
@@ -64,9 +63,10 @@ class KernelParameters:
 
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters by name, those of the kernel included; ValueError if there is no such."""
-        of_kernel = split_names(parameters)[1].get("kernel", {})
-        others = {name: v for name, v in parameters.items() if not name.startswith("kernel__")}
-        super().set_params(**others)  # type: ignore[misc]
+        own = "kernel__"
+        names = [name for name in parameters if name.startswith(own)]
+        of_kernel = {name.removeprefix(own): parameters.pop(name) for name in names}
+        super().set_params(**parameters)  # type: ignore[misc]
         if of_kernel:
             self.kernel = first_kernel_of(self.kernel).with_params(**of_kernel)
         return self

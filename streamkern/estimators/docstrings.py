@@ -7,8 +7,8 @@ from typing import Any
 
 _PARAMETERS = """
 kernel : Kernel or str
-    A text is a name such as 'matern32', or an expression such as
-    'gaussian[0-2]*periodic(period=7)[3]'.  'auto', of regressions and classifiers, is Laplacian or
+    A text is a name such as 'matern32' or, with parameters, 'matern(nu=2)'.  'auto', of
+    regressions and classifiers, is Laplacian or
     Gaussian with half, once or twice the median length scale, as small fits to a sample predict its
     other rows; with the median itself Laplacian, unless another is better by more than a standard
     error.  Of fewer than 30 rows, in a metric, in `RandomFeatureAdaBoost` and for the map 'grid' it

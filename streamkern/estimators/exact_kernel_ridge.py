@@ -25,7 +25,7 @@ from streamkern.features.metric import (
     checked_metric,
 )
 from streamkern.kernels import Kernel, ShiftInvariantKernel, as_kernel
-from streamkern.kernels.scaled import MEDIAN_ROWS
+from streamkern.kernels.shift_invariant import MEDIAN_ROWS
 from streamkern.models.prediction import by_rows
 from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.memory import available_bytes, in_words

@@ -9,10 +9,8 @@ from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.kernel_map import ChosenFeatures, WrittenFeatures
-from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
-from streamkern.kernels.column_kernels import OnColumns
-from streamkern.kernels.combined import Sum
-from streamkern.kernels.scaled import distances
+from streamkern.kernels import Kernel, Laplacian, RadialKernel, Sum, kernel_from
+from streamkern.kernels.shift_invariant import distances
 from streamkern.runtime.scratch import Scratch
 
 # Up to so many inputs, squared distances are made in double, which costs little then.
@@ -125,38 +123,28 @@ class Projected(LandmarkFeatures, ChosenFeatures):
 
 def has_slopes(kernel: Kernel) -> bool:
     """Say whether the values of a kernel at landmarks have gradients."""
-    if isinstance(kernel, (Sum, OnColumns)):
-        return all(map(has_slopes, kernel.parts))
+    if isinstance(kernel, Sum):
+        return all(map(has_slopes, kernel.kernels))
     return isinstance(kernel, (RadialKernel, Laplacian))
-
-
-def _run_of(columns: tuple[int, ...]) -> slice | list[int]:
-    """Return columns as a slice where they are neighbours."""
-    run = range(columns[0], columns[0] + len(columns))
-    return slice(run.start, run.stop) if columns == tuple(run) else list(columns)
 
 
 def _prepared(
     kernel: Kernel, landmarks: Floats, dtype: np.dtype[Any], scratch: Scratch
 ) -> Callable[[Array, Array], None]:
-    """Return what writes the values of a kernel of rows and landmarks, those of sums by terms."""
+    """Return what writes the values of a kernel of rows and landmarks."""
     if isinstance(kernel, RadialKernel):
         return RadialValues(kernel, landmarks, scratch, dtype).write
-    if isinstance(kernel, OnColumns):
-        columns = _run_of(kernel.columns)
-        write_part = _prepared(kernel.kernel, landmarks[:, columns], dtype, scratch)
-        return lambda X, features: write_part(X[:, columns], features)
     if isinstance(kernel, Sum):
         each = [
-            _prepared(term, landmarks, dtype, scratch.part(f"term {i}"))
-            for i, term in enumerate(kernel.terms)
+            (share, columns, _prepared(part, landmarks[:, columns], dtype, scratch.part(f"{i}")))
+            for i, (share, part, columns) in enumerate(kernel.scaled_parts)
         ]
 
         def write_sum(X: Array, features: Array) -> None:
-            values = scratch.array("values of a term", features.shape, dtype)
+            values = scratch.array("values of a part", features.shape, dtype)
             features[...] = 0.0
-            for write_term, share in zip(each, kernel.shares, strict=True):
-                write_term(X, values)
+            for share, columns, write_part in each:
+                write_part(X[:, columns], values)
                 values *= dtype.type(share)
                 features += values
 
@@ -175,18 +163,13 @@ def _write_gradients(  # noqa: PLR0917  a function, where it is, and how
     """Write the gradients (n, p) of sum_j c_j k(x, z_j)."""
     if isinstance(kernel, RadialKernel):
         RadialValues(kernel, landmarks, scratch, X.dtype).write_gradients(X, coef, out)
-    elif isinstance(kernel, OnColumns):
-        columns = _run_of(kernel.columns)
-        part = np.empty((len(X), len(kernel.columns)), X.dtype)
-        _write_gradients(kernel.kernel, landmarks[:, columns], X[:, columns], coef, part, scratch)
-        out[...] = 0.0
-        out[:, columns] = part
     elif isinstance(kernel, Sum):
-        of_term = np.empty_like(out)
         out[...] = 0.0
-        for term, share in zip(kernel.terms, kernel.shares, strict=True):
-            _write_gradients(term, landmarks, X, share * coef, of_term, scratch)
-            out += of_term
+        for share, part, columns in kernel.scaled_parts:
+            of_part = np.empty((len(X), len(columns)), X.dtype)
+            some = landmarks[:, columns]
+            _write_gradients(part, some, X[:, columns], share * coef, of_part, scratch)
+            out[:, columns] += of_part
     elif isinstance(kernel, Laplacian):  # -sum_j c_j k(x, z_j) sign(x - z_j) / l, by input
         scales = kernel.scales(X.shape[1])
         for rows in cached_slices(len(X), len(landmarks)):

@@ -6,8 +6,7 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.features.base import stream
-from streamkern.kernels import Kernel, ShiftInvariantKernel
-from streamkern.kernels.scaled import DistanceKernel
+from streamkern.kernels import DistanceKernel, Kernel, ShiftInvariantKernel
 
 # Lloyd's iterations: the first few move centres most, and a map is no better for the others.  More
 # landmarks than so many have fewer, on so many rows each, so that they take no longer than a pass.

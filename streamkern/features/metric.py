@@ -11,7 +11,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features import FeatureMap, Standardized, Standardizer
-from streamkern.kernels import Combined, Kernel, Periodic, ShiftInvariantKernel
+from streamkern.kernels import Kernel, Periodic, ShiftInvariantKernel, Sum
 
 N_ROUNDS = 4
 _MOST_ROUNDS = 20
@@ -115,10 +115,8 @@ def check_kernel_in_metric(kernel: Kernel) -> None:
     """
     if not isinstance(kernel, ShiftInvariantKernel):
         reason = f"is for kernels with a length scale, not for {kernel!r}; leave it out."
-    elif isinstance(kernel, Combined):
-        reason = f"mixes the inputs that the parts of {kernel!r} are of; leave out either."
-    elif isinstance(kernel, Periodic):
-        reason = f"turns the inputs that the periods of {kernel!r} are of; leave out either."
+    elif isinstance(kernel, (Periodic, Sum)):
+        reason = f"turns the inputs that the parts of {kernel!r} are of; leave out either."
     elif isinstance(kernel.length_scale, tuple):
         reason = (
             "weighs the inputs, and so do length scales of their own; give one length scale, or "

@@ -45,7 +45,7 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
     families: ClassVar = {"qmc": ("frequencies at Sobol points, for few inputs", {})}
 
     def _n_dimensions(self, n_features: int) -> int:
-        return int(self.kernel.normal_sets * n_features + self.kernel.n_uniforms + 1)
+        return n_features + 2
 
     def check_inputs(self, n_features: int) -> None:
         self.kernel.check_inputs(n_features)
@@ -60,7 +60,7 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
         from scipy.special import ndtri  # noqa: PLC0415  imported where it is needed
 
         self.check_inputs(n_features)
-        n_normals = self.kernel.normal_sets * n_features
+        n_normals = n_features
         n_dimensions = self._n_dimensions(n_features)
         points = quasi_random_points(self.n_draws, n_dimensions, self.random_state)
         normal, uniform = ndtri(points[:, :n_normals]), points[:, n_normals:-1]

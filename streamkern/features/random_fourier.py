@@ -75,8 +75,8 @@ class RandomFourierFeatures(SpectralFeatures):
         normals = orthogonal_rows if self.orthogonal else independent_rows
         kernel = self.kernel
         kernel.check_inputs(n_features)
-        normal = normals(self.n_draws, kernel.normal_sets * n_features, self.random_state)
-        uniform = drawn_uniforms(self.random_state, self.n_draws, kernel.n_uniforms)
+        normal = normals(self.n_draws, n_features, self.random_state)
+        uniform = drawn_uniforms(self.random_state, self.n_draws)
         phases = drawn_phases(self.random_state, self.n_draws)
         return self._drawn(Frequencies(kernel.spectral(normal, uniform)), phases)
 
@@ -124,7 +124,7 @@ class StructuredFourierFeatures(SpectralFeatures):
         inputs = signs[:, 2, :n_features] / self.kernel.scales(n_features)
         # The lengths of independent normal rows of P numbers.
         lengths = np.concatenate([stream(seed, LENGTHS, i).chisquare(P, P) for i in blocks])[:L]
-        lengths = np.sqrt(lengths) * self.kernel.stretch(drawn_uniforms(seed, L, 1)[:, 0])
+        lengths = np.sqrt(lengths) * self.kernel.stretch(drawn_uniforms(seed, L)[:, 0])
         projection = HadamardProjection(inputs, np.ascontiguousarray(signs[:, :2]), lengths)
         return self._drawn(projection, drawn_phases(seed, L))
 
@@ -151,10 +151,10 @@ def orthogonal_rows(n_rows: int, n_features: int, seed: int) -> Floats:
     return np.concatenate(blocks)
 
 
-def drawn_uniforms(seed: int, n_draws: int, n_uniforms: int) -> Floats:
-    """Return numbers (L, n_uniforms) in (0, 1], by which kernels mix."""
+def drawn_uniforms(seed: int, n_draws: int) -> Floats:
+    """Return numbers (L, 1) in (0, 1], by which kernels mix."""
     # 1 - [0, 1) keeps the quantile functions away from 0.
-    return 1.0 - stream(seed, UNIFORMS).random((n_draws, n_uniforms))
+    return 1.0 - stream(seed, UNIFORMS).random((n_draws, 1))
 
 
 def drawn_phases(seed: int, n_draws: int) -> Floats:

@@ -1,7 +1,8 @@
 """Kernels: exact evaluation on two sets of rows, and their spectral distributions.
 
-A kernel of your own derives from `Kernel`: read `base.py`.  If it has a length scale, `scaled.py`
-and, for the Euclidean distance, `radial.py` leave less to write; `Gaussian` there is an example.
+A kernel of your own derives from `Kernel`: read `base.py`.  If it has a length scale,
+`shift_invariant.py` and, for the Euclidean distance, `radial.py` leave less to write; `Gaussian`
+there is an example.
 
 A shift-invariant kernel with k(x, x) = 1 is the characteristic function of a distribution of
 frequencies w: k(x, x') = E cos(w^T (x - x')).  Each kernel here turns standard normal rows into
@@ -11,21 +12,17 @@ draws of that distribution, so that a feature map decides how the normal rows ar
 
 # ruff: noqa: I001  kernels are listed in the order in which they are declared
 from streamkern.kernels.base import Kernel
-from streamkern.kernels.shift_invariant import ShiftInvariantKernel, length_scale_of
-from streamkern.kernels.scaled import ScaledKernel
+from streamkern.kernels.shift_invariant import DistanceKernel, ShiftInvariantKernel, length_scale_of
 from streamkern.kernels.radial import Gaussian, Laplacian, RadialKernel
 from streamkern.kernels.scale_mixtures import InverseMultiquadric, Matern, RationalQuadratic
 from streamkern.kernels.separable import Cauchy, Periodic
 from streamkern.kernels.dot_product import Linear, Polynomial
-from streamkern.kernels.combined import Combined, Sum, simple_kernels
-from streamkern.kernels.products import Product
-from streamkern.kernels.column_kernels import OnColumns
-from streamkern.kernels.catalogue import KERNELS
-from streamkern.kernels.expressions import as_kernel, kernel_from, parsed_kernel, separated
+from streamkern.kernels.sums import Sum
+from streamkern.kernels.catalogue import KERNELS, as_kernel, kernel_from, parsed_kernel, separated
 
 __all__ = [
-    "KERNELS", "Cauchy", "Combined", "Gaussian", "InverseMultiquadric", "Kernel", "Laplacian",
-    "Linear", "Matern", "OnColumns", "Periodic", "Polynomial", "Product", "RadialKernel",
-    "RationalQuadratic", "ScaledKernel", "ShiftInvariantKernel", "Sum", "as_kernel", "kernel_from",
-    "length_scale_of", "parsed_kernel", "separated", "simple_kernels",
+    "KERNELS", "Cauchy", "DistanceKernel", "Gaussian", "InverseMultiquadric", "Kernel", "Laplacian",
+    "Linear", "Matern", "Periodic", "Polynomial", "RadialKernel", "RationalQuadratic",
+    "ShiftInvariantKernel", "Sum", "as_kernel", "kernel_from", "length_scale_of", "parsed_kernel",
+    "separated",
 ]  # fmt: skip

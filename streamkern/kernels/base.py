@@ -71,7 +71,7 @@ class Kernel(ABC):
 
         So it is where frequencies have a variance: k(x, x') has second derivatives at x = x'.
         """
-        return all(part.has_mean_square_gradients for part in self._named_parts().values())
+        return True
 
     @abstractmethod
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
@@ -79,65 +79,26 @@ class Kernel(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as plain JSON values."""
-        return {name: _plain(value) for name, value in self.get_params(deep=False).items()}
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, with those of its parts, such as `0__length_scale`.
-
-        So grids of `GridSearchCV` can name `kernel__length_scale`.
-        """
         found = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, part in self._named_parts().items() if deep else ():
-            found |= {f"{name}__{inner}": value for inner, value in part.get_params().items()}
-        return found
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  as of estimators
+        """Return the parameters by name, so that grids can name `kernel__length_scale`."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def with_params(self, **parameters: Any) -> Self:
         """Return this kernel with other parameters, named as by `get_params`."""
-        own, nested = split_names(parameters)
-        unknown = own.keys() - self.get_params(deep=False) | nested.keys() - self._named_parts()
-        if unknown:
+        if unknown := parameters.keys() - self.get_params():
             known = ", ".join(self.get_params()) or "none"
             raise ParameterError(
                 f"the kernel {self.name!r} has the parameters {known}, not {min(unknown)!r}; name "
                 f"one of these."
             )
-        changed: Any = replace(self, **own)
-        for name, inner in nested.items():
-            parts = changed._named_parts()  # noqa: SLF001  its own class
-            parts[name] = parts[name].with_params(**inner)
-            changed = changed.of_parts(list(parts.values()))
-        return changed
-
-    def _named_parts(self) -> "dict[str, Kernel]":
-        """Return the kernels that it is made of: by their argument, or by place in it."""
-        found: dict[str, Kernel] = {}
-        for name, value in self.get_params(deep=False).items():
-            several = enumerate(value) if isinstance(value, tuple) else [(name, value)]
-            found |= {str(place): part for place, part in several if isinstance(part, Kernel)}
-        return found
+        return replace(self, **parameters)
 
     def __sklearn_clone__(self) -> Self:
         """Return the kernel itself, which nobody can change."""
         return self
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Kernel):
-        return {"name": value.name, "parameters": value.parameters()}
-    return list(map(_plain, value)) if isinstance(value, tuple) else value
-
-
-def split_names(names: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return what is named without an owner, and what is named with one, by owner."""
-    own: dict[str, Any] = {}
-    nested: dict[str, dict[str, Any]] = {}
-    for name, value in names.items():
-        owner, separator, inner = name.partition("__")
-        if separator:
-            nested.setdefault(owner, {})[inner] = value
-        else:
-            own[name] = value
-    return own, nested
 
 
 def value_text(value: Any) -> str:

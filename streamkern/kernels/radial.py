@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.kernels.scaled import DistanceKernel, distances
+from streamkern.kernels.shift_invariant import DistanceKernel, distances
 
 
 class RadialKernel(DistanceKernel):

@@ -7,7 +7,12 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
-from streamkern.kernels.scaled import ScaledKernel, checked_numbers, distances, spread
+from streamkern.kernels.shift_invariant import (
+    ShiftInvariantKernel,
+    checked_numbers,
+    distances,
+    spread,
+)
 
 # Beyond this concentration the frequencies of a periodic kernel are rounded normal numbers, to a
 # relative 1e-7 of their probabilities.
@@ -15,7 +20,7 @@ _CONCENTRATED = 1e6
 
 
 @dataclass(frozen=True)
-class Cauchy(ScaledKernel):
+class Cauchy(ShiftInvariantKernel):
     """The Cauchy kernel prod_j 1 / (1 + (x_j - x'_j)^2 / l_j^2).
 
     Its frequencies are independent Laplace(0, 1 / l_j).
@@ -46,7 +51,7 @@ class Cauchy(ScaledKernel):
 
 
 @dataclass(frozen=True)
-class Periodic(ScaledKernel):
+class Periodic(ShiftInvariantKernel):
     """The periodic kernel exp(-2 sum_j sin^2(pi (x_j - x'_j) / P_j) / l_j^2).
 
     It is the Gaussian kernel of inputs that are wound about circles of circumference P_j, with a

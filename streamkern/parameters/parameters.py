@@ -40,10 +40,7 @@ def first_kernel_of(kernel: Kernel | str) -> Kernel:
 
 
 def _kernels() -> str:
-    return (
-        f"{', '.join(KERNELS)}; with parameters, as matern(nu=2); sums and products, of columns "
-        f"where there are brackets: gaussian[0-2]*periodic(period=7)[3]+0.5*laplacian."
-    )
+    return f"{', '.join(KERNELS)}; with parameters, as matern(nu=2)."
 
 
 def _maps() -> str:

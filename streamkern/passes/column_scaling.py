@@ -11,8 +11,7 @@ from streamkern.errors import DataError, warn
 from streamkern.errors.formatting import listed
 from streamkern.features import Standardizer
 from streamkern.features.exact_products import sure
-from streamkern.kernels import Combined, Linear, ShiftInvariantKernel
-from streamkern.kernels.combined import reduced
+from streamkern.kernels import Linear, ShiftInvariantKernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.sources import Source
 from streamkern.sources.preprocessing import recipe_of
@@ -59,13 +58,7 @@ def standardizer_of(
             f"all {p} columns of X are constant, so there is nothing to learn from; check which "
             f"dataset holds the inputs."
         )
-    names, kernel = columns_of(source).input_names, options.kernel
-    is_alone = not options.fit_intercept and isinstance(kernel, Combined)
-    if dropped and is_alone and reduced(kernel, kept)[0] > 0:  # type: ignore[arg-type]
-        raise DataError(
-            f"a part of the kernel {kernel.name} is constant, since it is of constant columns, and "
-            f"there is no intercept to stand for it; leave it out, or fit the intercept."
-        )
+    names = columns_of(source).input_names
     if dropped:
         warn(
             f"{len(dropped)} constant column{'s' * (len(dropped) > 1)} of X left out: "

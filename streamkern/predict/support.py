@@ -10,8 +10,8 @@ from streamkern._typing import Array, Floats, Group
 from streamkern.features import FeatureMap, Standardizer, trended
 from streamkern.features.base import slices
 from streamkern.features.metric import standardizer_of
-from streamkern.kernels import Kernel
-from streamkern.kernels.scaled import DistanceKernel, ScaledKernel, distances
+from streamkern.kernels import DistanceKernel, Kernel, ShiftInvariantKernel
+from streamkern.kernels.shift_invariant import distances
 from streamkern.predict.evaluation import Measure
 from streamkern.sources import Block
 from streamkern.statistics import RowSample, total
@@ -97,7 +97,7 @@ class SupportRows:
         """Return the distance of rows (n, r) to the nearest sampled one, or other one, (n,)."""
         nearest, kernel = np.empty(len(rows)), self.kernel
         euclidean = partial(distances, metric="euclidean")
-        distance = kernel.distance if isinstance(kernel, ScaledKernel) else euclidean
+        distance = kernel.distance if isinstance(kernel, ShiftInvariantKernel) else euclidean
         for part in slices(len(rows), _ROWS_AT_ONCE):
             apart = distance(rows[part], self.rows)
             if are_own:
@@ -135,7 +135,7 @@ def _measure(feature_map: FeatureMap, kernel: Kernel) -> Kernel | None:
 def _placed(standardizer: Standardizer, kernel: Kernel | None, X: Array) -> tuple[Array, Floats]:
     """Return standardised rows over the length scale, rounded, and inputs in deviations alone."""
     rows = standardizer(X)
-    scales = kernel.scales(rows.shape[1]) if isinstance(kernel, ScaledKernel) else 1.0
+    scales = kernel.scales(rows.shape[1]) if isinstance(kernel, ShiftInvariantKernel) else 1.0
     inputs = (X[:, standardizer.columns] - standardizer.mean) / standardizer.deviation
     return (rows / scales).astype(np.float32), inputs
 

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from streamkern.errors.formatting import printable
 from streamkern.estimators.classification import Classification
 from streamkern.estimators.loading import fitted_model, rows_of
-from streamkern.kernels import as_kernel, simple_kernels
+from streamkern.kernels import as_kernel
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import restored_kernel
 from streamkern.models.fitted_ridge import FittedRidge
@@ -188,7 +188,7 @@ def _python_call(model: FittedRidge | FittedClassifier, source: Source | None) -
         budget, method = model.report["tuning_budget"], "tune"
         arguments += [] if budget is None else [f"budget={budget!r}"]
     imports = {"streamkern": {estimator}}
-    for used in (type(simple) for each in kernels for simple in simple_kernels(each)):
+    for used in {type(each): 0 for k in kernels for each in (k, *getattr(k, "kernels", ()))}:
         # A user's kernel is imported from its own module.
         module = "streamkern" if used.__module__.startswith("streamkern.") else used.__module__
         imports.setdefault(module, set()).add(used.__name__)

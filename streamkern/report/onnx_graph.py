@@ -21,8 +21,6 @@ from streamkern.features import (
 )
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.features.standardizer import FARTHEST
-from streamkern.kernels.column_kernels import OnColumns
-from streamkern.kernels.combined import Sum
 from streamkern.runtime.memory import in_words
 
 # What protocol buffers hold, with room for the nodes.
@@ -187,15 +185,11 @@ def _waves(
 
 
 def _similarities(graph: Graph, kernel: kernels.Kernel, landmarks: Floats, rows: str) -> str:
-    """Add the values of a kernel of rows and landmarks, those of sums term by term."""
-    if isinstance(kernel, OnColumns):
-        columns = list(kernel.columns)
-        some = graph.columns(rows, columns)
-        return _similarities(graph, kernel.kernel, landmarks[:, columns], some)
-    if isinstance(kernel, Sum):
+    """Add the values of a kernel of rows and landmarks."""
+    if isinstance(kernel, kernels.Sum):
         terms = [
-            graph("Mul", _similarities(graph, term, landmarks, rows), share)
-            for term, share in zip(kernel.terms, kernel.shares, strict=True)
+            graph("Mul", _similarities(graph, part, landmarks[:, c], graph.columns(rows, c)), share)
+            for share, part, c in kernel.scaled_parts
         ]
         return reduce(partial(graph, "Add"), terms)
     if isinstance(kernel, (kernels.Linear, kernels.Polynomial)):

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamkern.kernels import ScaledKernel
+from streamkern.kernels import ShiftInvariantKernel, Sum
 from streamkern.parameters.cost_estimate import fit_seconds
 from streamkern.statistics import dtype_of_features
 from streamkern.tune.budget import A_TRIAL
@@ -115,7 +115,7 @@ def _sums(search: Search, best: Setting, others: Sequence[Setting], D: int) -> l
 def _may_be_added(search: Search, first: Setting, second: Setting) -> bool:
     """Say whether a sum has one length scale and landmarks of inputs that are scaled alike."""
     scales = {search.contenders[each.place].scale for each in (first, second)}
-    are_scaled = all(isinstance(each.tried, ScaledKernel) for each in (first, second))
+    are_scaled = all(isinstance(each.tried, ShiftInvariantKernel) for each in (first, second))
     return first.feature_map == _LANDMARKS and are_scaled and len(scales) == 1
 
 
@@ -131,10 +131,11 @@ def _sum_of(search: Search, best: Setting, other: Setting, weight: float) -> Met
     standardizer = first.summary.standardizer
     both = standardizer.beside(second.summary.standardizer, factors)
     r = standardizer.n_outputs
-    one, more = (
+    kernels = [
         each.tried.with_length_scale(float(scale))
         for each, scale in zip((best, other), scales, strict=True)
-    )
-    kernel = one.on(range(r)) + weight * more.on(range(r, both.n_outputs))
+    ]
+    columns = tuple(range(r)), tuple(range(r, both.n_outputs))
+    kernel = Sum(kernels=tuple(kernels), weights=(1.0, weight), columns=columns)
     summary, parts = replace(first.summary, standardizer=both), (best.place, other.place)
     return MetricSettings(ADDED, summary, [(kernel, _LANDMARKS)], first.scale, parts=parts)

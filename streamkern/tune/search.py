@@ -9,7 +9,6 @@ import numpy as np
 
 from streamkern._typing import Array
 from streamkern.engine.scheduler import scatter
-from streamkern.kernels import Combined
 from streamkern.parameters.cost_estimate import fit_flops, solve_flops
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
@@ -208,11 +207,6 @@ def _note_of(best: Result, tried: Sequence[Result]) -> str:
     chosen = float(np.atleast_1d(best.length_scale)[0])
     if min(scales) < chosen < max(scales) or len(scales) < _FEWEST_TRIED:
         return ""
-    if isinstance(best.setting.tried, Combined):
-        return (
-            f"the best length scales, {chosen:.4g} and those in proportion to it, are at the "
-            f"edge of those tried; search again with length scales about them in the kernel."
-        )
     return (
         f"the best length scale, {chosen:.4g}, is at the edge of those tried; search again "
         f"about it with length_scale {chosen:.4g}."

@@ -13,8 +13,7 @@ from streamkern._typing import Floats
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import check_choice
 from streamkern.features import FAMILIES
-from streamkern.kernels import KERNELS, Kernel, ScaledKernel, ShiftInvariantKernel, as_kernel
-from streamkern.kernels.scaled import DistanceKernel
+from streamkern.kernels import KERNELS, DistanceKernel, Kernel, ShiftInvariantKernel, as_kernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import AUTO, FEWEST_ROWS
 from streamkern.passes.column_summary import ColumnSummary
@@ -86,7 +85,7 @@ def kernels_to_try(
     if kernels == AUTO:
         scale = given.length_scale if isinstance(given, DistanceKernel) else "median"
         listed = [KERNELS[name] for name in _AUTO_KERNELS if name != given.name]
-        others = [each for each in listed if isinstance(each, ScaledKernel)]
+        others = [each for each in listed if isinstance(each, ShiftInvariantKernel)]
         return [given, *(each.with_length_scale(scale) for each in others)]
     several = [kernels] if isinstance(kernels, (Kernel, str)) else kernels
     return [as_kernel(each) for each in several]

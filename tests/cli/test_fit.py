@@ -52,20 +52,6 @@ def test_an_option_is_the_parameter_of_python(case):
     assert model.report_["projected_worker_bytes"] == plan["worker_bytes"]
 
 
-def test_a_sum_of_products_is_that_of_python():
-    text = "gaussian(length_scale=3)[0,1]*periodic(period=3)[2]+0.5*laplacian"
-    report = report_of(*FIT, "--kernel", text, "--length-scale", 2)
-    kernel = library.Gaussian(3.0).on([0, 1]) * library.Periodic(2.0, period=3.0).on([2])
-    kernel = kernel + 0.5 * library.Laplacian(2.0)
-    model = library.load("model.h5")
-    assert model.kernel == model.kernel_ == kernel
-    assert same_bits(model, ridge(kernel))
-    assert report["kernel"] == "gaussian[0,1]*periodic(period=3)[2]+0.5*laplacian"
-    assert report["length_scale"] == [3.0, 2.0, 2.0]
-    shown = streamkern("show", "model.h5").stdout
-    assert "gaussian[0,1]*periodic(period=3)[2]+0.5*laplacian" in shown.replace("\n", "")
-
-
 def test_several_files_are_one_data_set_in_the_order_given():
     X, y = rows()
     write("b.h5", X[:100], y[:100])

@@ -187,7 +187,6 @@ def kernels() -> Values:
     made = [sk.Cauchy(1.5), sk.Gaussian((1.0, 2.0, 3.0)), sk.InverseMultiquadric(1.5)]
     made += [sk.Laplacian(2.0), sk.Linear(), sk.Matern(1.5, nu=1.7), sk.Periodic(1.5, period=3.0)]
     made += [sk.Polynomial(degree=3, constant=0.5), sk.RationalQuadratic(1.5, shape=0.7)]
-    made += [0.5 * sk.Gaussian(1.0).on([0, 1]) * sk.Cauchy(1.0).on([2]) + sk.Laplacian(2.0)]
     X, Z = rows(20)[0], rows(10, 1)[0]
     return {f"{i} {type(kernel).__name__}": kernel(X, Z) for i, kernel in enumerate(made)}
 

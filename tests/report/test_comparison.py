@@ -11,7 +11,6 @@ from streamkern import (
     ExactKernelRidge,
     Gaussian,
     Linear,
-    Matern,
     RandomFeatureClassifier,
     RandomFeatureRidge,
     compare,
@@ -141,17 +140,6 @@ def test_other_ways_to_choose_reach_every_model(alpha):
     assert alphas <= {0.01, 1.0, 100.0} if isinstance(alpha, list) else len(alphas) == 4
     assert found.alpha == (tuple(alpha) if isinstance(alpha, list) else alpha)
     assert (found.trials[2].cv_rmse is None) == isinstance(alpha, str)
-
-
-def test_a_combination_is_compared_with_its_exact_kernel():
-    kernel = Gaussian("median").on([0]) * Matern("median").on([1]) + 0.5 * Gaussian("median")
-    sizes = {"n_components": (8, 512), "maps": ("orthogonal",), "n_seeds": 1}
-    found = compare(ROWS, model(kernel), **sizes)
-    assert found.kernel["name"] == "gaussian[0]*matern32[1]+0.5*gaussian"
-    assert len(found.kernel["length_scale"]) == 3
-    few, many = (trial.kernel_error for trial in found.trials[2:])
-    assert many < 0.25 * few
-    json.dumps(found.as_dict(), allow_nan=False)
 
 
 def test_a_learnt_metric_is_that_of_all_models_that_are_compared():

@@ -14,12 +14,12 @@ from pages import Page
 
 import streamkern
 from streamkern import (
-    Cauchy,
     Gaussian,
     Laplacian,
     Matern,
     Periodic,
     RandomFeatureRidge,
+    Sum,
     open_hdf5,
     write_report,
 )
@@ -61,7 +61,7 @@ def undated(path):
     return re.sub(besides, r"\1", html, flags=re.DOTALL)
 
 
-COMBINATION = Gaussian("median").on([0, 1]) * Matern("median").on([2]) + 0.5 * Cauchy("median")
+COMBINATION = Sum(kernels=(Gaussian(1.0), Matern(2.0)), weights=(1.0, 0.5), columns=((0, 1), (2,)))
 CASES = {
     "cross-validation": {},
     "a given penalty": {"alpha": 0.5},

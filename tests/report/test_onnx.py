@@ -22,6 +22,7 @@ from streamkern import (
     RandomFeatureClassifier,
     RandomFeaturePCA,
     RationalQuadratic,
+    Sum,
 )
 from streamkern.errors import OutputError, ParameterError
 from streamkern.report import onnx_graph
@@ -81,10 +82,11 @@ def test_a_graph_predicts_what_the_model_predicts(options, tmp_path):
     assert apart(model, tmp_path / "model.onnx", new, "single") < 2e-5
 
 
+SUM = Sum(kernels=(Laplacian(2.0), Matern(2.0)), weights=(1.0, 0.25), columns=((0, 1), (1, 2)))
 KERNELS = [
     *(Gaussian(2.0), Gaussian((1.0, 2.0, 3.0)), RationalQuadratic(2.0), InverseMultiquadric(2.0)),
     *(Matern(2.0, nu=0.5), Matern(2.0, nu=1.5), Matern(2.0, nu=2.5), Polynomial(3), Linear()),
-    *(Laplacian((1.0, 2.0, 3.0)), Laplacian(2.0).on([0, 1]) + 0.25 * Matern(2.0).on([1, 2])),
+    *(Laplacian((1.0, 2.0, 3.0)), SUM),
 ]
 
 

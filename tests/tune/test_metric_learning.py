@@ -19,6 +19,7 @@ from streamkern import (
     Periodic,
     Polynomial,
     RandomFeatureRidge,
+    Sum,
 )
 from streamkern.errors import CheckpointError, DataError, ParameterError
 from streamkern.features import Standardizer
@@ -255,8 +256,12 @@ def test_an_exact_model_takes_the_same_metric(learnt):
     for wrong, match in (("learn", "takes a metric as a matrix"), (np.eye(2), "of 2 inputs, but")):
         with pytest.raises(ParameterError, match=match):
             ExactKernelRidge(Gaussian(2.0), metric=wrong).fit(X, y)
-    for kernel in (Polynomial(2), Periodic(1.0), Gaussian().on([0]) + Gaussian().on([1])):
-        with pytest.raises(ParameterError, match=r"^a metric (is for kernels|turns|mixes)"):
+    for kernel in (
+        Polynomial(2),
+        Periodic(1.0),
+        Sum(kernels=(Gaussian(1.0),), weights=(1.0,), columns=((0,),)),
+    ):
+        with pytest.raises(ParameterError, match=r"^a metric (is for kernels|turns)"):
             ExactKernelRidge(kernel, metric=metric).fit(X, y)
 
 
