@@ -4,54 +4,9 @@ The public names are imported when they are first used, so that `import streamke
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamkern._version import __version__
-
-if TYPE_CHECKING:
-    from streamkern.engine.cluster import connect
-    from streamkern.engine.reduction import accumulate
-    from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
-    from streamkern.estimators.importance import permutation_importance
-    from streamkern.estimators.load import load
-    from streamkern.estimators.random_feature_adaboost import RandomFeatureAdaBoost
-    from streamkern.estimators.random_feature_classifier import RandomFeatureClassifier
-    from streamkern.estimators.random_feature_pca import RandomFeaturePCA
-    from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
-    from streamkern.estimators.sparse_models import sparsify
-    from streamkern.estimators.transformers import (
-        GridFourierFeatures,
-        Identity,
-        Nystroem,
-        QuasiRandomFourierFeatures,
-        RandomFourierFeatures,
-        StructuredFourierFeatures,
-    )
-    from streamkern.features import FeatureMap
-    from streamkern.kernels import (
-        Cauchy,
-        Gaussian,
-        InverseMultiquadric,
-        Kernel,
-        Laplacian,
-        Linear,
-        Matern,
-        Periodic,
-        Polynomial,
-        RationalQuadratic,
-        Sum,
-    )
-    from streamkern.models.data_moments import DataMoments, load_moments
-    from streamkern.monitor import progress
-    from streamkern.report.comparison import compare
-    from streamkern.report.html_page import write_report
-    from streamkern.report.model_plots import ModelPlots
-    from streamkern.report.onnx import to_onnx
-    from streamkern.sources import open_hdf5
-    from streamkern.sources.preprocessing import Recipe
-    from streamkern.statistics import ColumnStatistics, IntegerMoments, Moments
-    from streamkern.storage.codec import read_recipe
-    from streamkern.storage.table_conversion import convert
 
 _NAMES = {
     "engine.cluster": "connect",
@@ -64,9 +19,7 @@ _NAMES = {
     "models.data_moments": "DataMoments load_moments",
     "estimators.exact_kernel_ridge": "ExactKernelRidge",
     "estimators.load": "load",
-    "estimators.random_feature_adaboost": "RandomFeatureAdaBoost",
     "estimators.random_feature_classifier": "RandomFeatureClassifier",
-    "estimators.random_feature_pca": "RandomFeaturePCA",
     "estimators.random_feature_ridge": "RandomFeatureRidge",
     "estimators.transformers": (
         "GridFourierFeatures Identity Nystroem QuasiRandomFourierFeatures "
@@ -100,8 +53,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'streamkern' has no attribute {name!r}")
+    if name not in _HOMES:
+        return importlib.import_module("streamkern.registry").named(name)
     return getattr(importlib.import_module(f"streamkern.{_HOMES[name]}"), name)
 
 

@@ -13,13 +13,14 @@ from commandline import write
 from rows_read import python
 
 import streamkern
+from streamkern import registry
 
 ROOT = Path(streamkern.__file__).parent
 
 # From the ground up: a room imports from its own floor's rooms below it, never from one above.
 FLOORS = [
     {"errors"},
-    {"runtime", "kernels"},
+    {"runtime", "kernels", "registry"},
     {"sources", "features", "monitor"},
     {"statistics"},
     {"solve", "storage"},
@@ -32,6 +33,7 @@ FLOORS = [
     {"estimators"},
     {"report"},
     {"cli"},
+    {"extensions"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 SHARED = {"__init__", "_typing", "_version"}
@@ -51,7 +53,7 @@ ALLOWED = {
     "bokeh": ("monitor/dashboard_page.py",),
     "onnx": ("report/onnx_graph.py",),
     "fsspec": ("sources/object_stores.py",),
-    "click": ("cli/",),
+    "click": ("cli/", "extensions/"),
     "jinja2": ("report/", "monitor/job_panel.py"),
     "matplotlib": ("report/",),
     "sklearn": (
@@ -112,6 +114,33 @@ def test_a_library_is_imported_only_where_it_belongs(library):
     }
     assert users
     assert all(user.startswith(ALLOWED[library]) for user in users), users
+
+
+def extension_of(name):
+    return name.removeprefix("streamkern.extensions.").split(".")[0]
+
+
+def test_the_core_imports_no_extension_and_no_extension_another():
+    crossing = [
+        (module, name)
+        for module in modules()
+        for name in imports(module)
+        if name.startswith("streamkern.extensions.")
+        and not module.startswith(f"extensions/{extension_of(name)}/")
+    ]
+    assert not crossing
+
+
+def test_every_extension_is_in_the_table_with_modules_that_have_what_it_says():
+    folders = {path.parent.name for path in ROOT.glob("extensions/*/__init__.py")}
+    assert folders == set(registry.EXTENSIONS) == set(registry.installed())
+    for name in registry.public_names():
+        assert registry.named(name) is getattr(streamkern, name)
+    for name in registry.commands():
+        assert registry.command(name).name == name
+    for each in registry.EXTENSIONS.values():
+        for file_format in each.models:
+            assert registry.fitted_kind(file_format).file_kind.format == file_format
 
 
 def test_every_room_has_a_floor():

@@ -14,7 +14,7 @@ Identity IntegerMoments InverseMultiquadric Kernel Laplacian Linear Matern Model
 Nystroem Periodic Polynomial
 QuasiRandomFourierFeatures RandomFeatureAdaBoost RandomFeatureClassifier
 RandomFeaturePCA RandomFeatureRidge RandomFourierFeatures RationalQuadratic Recipe
-StructuredFourierFeatures __version__ accumulate compare connect convert load
+StructuredFourierFeatures Sum __version__ accumulate compare connect convert load
 load_moments open_hdf5 permutation_importance progress read_recipe sparsify to_onnx write_report
 """
 PUBLIC = set(NAMES.split())

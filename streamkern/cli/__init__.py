@@ -5,16 +5,17 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import click
 
+from streamkern import registry
 from streamkern._version import __version__
 from streamkern.errors.formatting import unknown
 from streamkern.errors.urls import without_secrets
 
 # Names and one-line helps stand here so that `streamkern --help` imports no command.
-COMMANDS = {
+CORE = {
     "demo": "Fit four million rows out of core, and compare with exact and linear ridge.",
     "convert": "Write CSV, Parquet or NumPy files as chunked HDF5.",
     "inspect": "Show what data files hold, and what a fit would need.",
@@ -28,11 +29,10 @@ COMMANDS = {
     "merge": "Merge the moments of different rows.",
     "forget": "Take rows out of moments.",
     "solve": "Make a model of moments.",
-    "pca": "Find the principal components of features of rows, or of moments.",
-    "transform": "Take every row of a data set to its scores along principal components.",
     "export": "Write the predictions of a model as an ONNX file.",
     "show": "Show the card of a model, or what moments or components are of.",
 }
+COMMANDS = CORE | registry.commands()
 
 
 class Commands(click.Group):
@@ -54,8 +54,9 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         ctx.meta["begun"] = time.perf_counter()  # the import takes its time, too
-        name = cmd_name.replace("-", "_")
-        return getattr(importlib.import_module(f"streamkern.cli.{name}"), name)
+        if cmd_name not in CORE:
+            return cast("click.Command", registry.command(cmd_name))
+        return getattr(importlib.import_module(f"streamkern.cli.{cmd_name}"), cmd_name)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program, also where standard streams are closed."""

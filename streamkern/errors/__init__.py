@@ -88,6 +88,10 @@ class IncompletePassError(StreamkernError, RuntimeError):
     """The rows that a pass accounts for are not the rows of the source."""
 
 
+class MissingExtensionError(StreamkernError, ImportError):
+    """What was asked for is of an extension that is not installed."""
+
+
 class StreamkernWarning(UserWarning):
     """Something was decided that the user should know of."""
 

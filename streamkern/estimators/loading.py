@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from streamkern.errors import ParameterError
-from streamkern.estimators.boosting import FittedEnsemble
-from streamkern.estimators.component_fit import FittedComponents
 from streamkern.features import FAMILIES, Cosines, uncombined
 from streamkern.features.metric import GivenMetric, metric_of_map, standardizer_of
 from streamkern.kernels import kernel_from
@@ -16,6 +14,7 @@ from streamkern.models.fitted_model import FittedModel
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.template import Template
+from streamkern.registry import fitted_kind
 from streamkern.sources.class_labels import KnownClasses
 from streamkern.storage.codec import BOOSTED, COMPONENTS, MOMENTS, kind_of, opened_card
 
@@ -24,8 +23,8 @@ def read_fitted(
     path: str | Path, kind: type[FittedModel] | None = None, *, with_equations: bool = True
 ) -> tuple[Any, dict[str, Any]]:
     """Read a fitted model and its card, of one kind of file or, by default, of any."""
-    others: dict[Any, Any] = {BOOSTED: FittedEnsemble, COMPONENTS: FittedComponents}
-    kind = kind or others.get(kind_of(path), FittedRidge)
+    held = kind_of(path)
+    kind = kind or (fitted_kind(held.format) if held else None) or FittedRidge
     with opened_card(path, kind.file_kind) as (file, card):
         if kind is FittedRidge and "classifier" in card:
             kind = FittedClassifier

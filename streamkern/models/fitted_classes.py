@@ -114,6 +114,11 @@ class FittedClassifier(FittedClasses):
         report["calibration"] = self.rule.calibrator.name
         object.__setattr__(self, "report", report)
 
+    def estimator_parameters(self) -> dict[str, Any]:
+        given = self.ridge.parameters.values()
+        del given["target_range"]  # labels have none
+        return given | {"class_weight": self.class_weight, "calibration": self.calibration}
+
     def calibrated(self, source: LabelledSource, method: str | None) -> Self:
         """Return the model calibrated by rows that it was not fitted on, in one pass."""
         if checked_method(method) is None:

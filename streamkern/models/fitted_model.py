@@ -45,6 +45,10 @@ class FittedModel(ABC):
     report: FitReport
     columns: Columns
 
+    @abstractmethod
+    def estimator_parameters(self) -> dict[str, Any]:
+        """Return the parameters of an estimator that fits such a model."""
+
     def __repr__(self) -> str:
         return summary_line(type(self).__name__, self.report)
 

@@ -93,6 +93,9 @@ class FittedRidge(FittedModel):
     kernel = through("outcome.kernel", "The kernel, with its length scale resolved.")
     alpha = through("outcome.alpha", "The penalty, given or chosen, a float or a list of q.")
 
+    def estimator_parameters(self) -> dict[str, Any]:
+        return self.parameters.values()
+
     @property
     def ridge(self) -> Self:
         """The regression itself, as classifiers have one."""

@@ -9,11 +9,8 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
-from streamkern.estimators.component_fit import FittedComponents
 from streamkern.estimators.loading import fitted_of
 from streamkern.features import KernelColumns
-from streamkern.models.fitted_classes import FittedClassifier
-from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.predict.class_rule import (
     LEAST,
     Calibrator,
@@ -28,10 +25,10 @@ from streamkern.report.onnx_graph import Graph, feature_parts
 from streamkern.storage.outputs import replacing
 
 _PRECISIONS: dict[str, Any] = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
-_OUTPUTS: dict[Any, str] = {
-    FittedClassifier: "y_proba",
-    FittedRidge: "y_pred",
-    FittedComponents: "scores",
+_OUTPUTS = {
+    "RandomFeatureClassifier": "y_proba",
+    "RandomFeatureRidge": "y_pred",
+    "RandomFeaturePCA": "scores",
 }
 
 
@@ -70,7 +67,7 @@ def to_onnx(
         If the file exists and `force` is not given, or cannot be written, or onnx is missing.
     """
     fitted: Any = fitted_of(model)
-    output = _OUTPUTS.get(type(fitted))
+    output = _OUTPUTS.get(getattr(fitted, "estimator", ""))
     if output is None:
         raise ParameterError(
             f"an ONNX file is of a fitted RandomFeatureRidge, RandomFeatureClassifier or "

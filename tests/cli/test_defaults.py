@@ -9,10 +9,10 @@ from commandline import invoke, write
 
 import streamkern
 from streamkern.errors import DataError
-from streamkern.estimators.boosting import Boosting
 from streamkern.estimators.classification import Classification
-from streamkern.estimators.component_fit import ComponentOptions
 from streamkern.estimators.problems import Regression
+from streamkern.extensions.boosting.fitted_ensemble import Boosting
+from streamkern.extensions.components.fitted_components import ComponentOptions
 from streamkern.parameters.parameters import Parameters
 from streamkern.report import comparison
 

@@ -6,9 +6,9 @@ import pytest
 from streamkern import RandomFeatureAdaBoost, RandomFeatureRidge
 from streamkern.errors import ParameterError, StreamkernWarning, warn
 from streamkern.errors.checks import checked_integer, is_integer
+from streamkern.extensions.components.principal_components import checked_number
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian, Polynomial
-from streamkern.predict.principal_components import checked_number
 from streamkern.report.comparison import checked_comparison
 from streamkern.solve.sparse_selection import checked_size
 

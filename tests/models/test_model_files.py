@@ -24,9 +24,9 @@ from streamkern import (
     RandomFeatureRidge,
 )
 from streamkern.errors import ModelFileError
-from streamkern.estimators.boosting import FittedEnsemble
-from streamkern.estimators.component_fit import FittedComponents
 from streamkern.estimators.loading import load_fitted, read_fitted
+from streamkern.extensions.boosting.fitted_ensemble import FittedEnsemble
+from streamkern.extensions.components.fitted_components import FittedComponents
 from streamkern.models.data_moments import load_moments, moments_header
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.fit_report import FitReport

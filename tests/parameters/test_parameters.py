@@ -9,9 +9,9 @@ from click.testing import CliRunner
 import streamkern
 from streamkern.cli import main, parameter_options
 from streamkern.errors import ParameterError
-from streamkern.estimators.boosting import Boosting
 from streamkern.estimators.classification import Classification
-from streamkern.estimators.component_fit import ComponentOptions
+from streamkern.extensions.boosting.fitted_ensemble import Boosting
+from streamkern.extensions.components.fitted_components import ComponentOptions
 from streamkern.kernels import KERNELS, Matern
 from streamkern.parameters.parameters import NAMES, OPTIONS, Parameters
 from streamkern.solve.penalty_grid import CRITERIA

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import assert_close
 
+from streamkern.extensions.boosting.ensemble import Ensemble, RoundErrors, StagedErrors, Step
 from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian
 from streamkern.predict.class_errors import ClassErrors, ScoreTable
 from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.predict.deviation import Deviation, LeaveOneOut
-from streamkern.predict.ensemble import Ensemble, RoundErrors, StagedErrors, Step
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, PairCounts, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.extensions.boosting.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
 from streamkern.features import Identity, Standardized, drawn_from
 from streamkern.fit import solve
 from streamkern.fitting.draw_features import Features, draw_features, features_like
@@ -30,14 +31,13 @@ from streamkern.parameters.parameters import Parameters, first_kernel_of
 from streamkern.parameters.template import Template
 from streamkern.passes.checkpoint_job import checkpointed
 from streamkern.passes.fit_context import FitContext
-from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import LabelledSource
 from streamkern.sources.preprocessing.column_names import columns_of
 
 if TYPE_CHECKING:
-    from streamkern.estimators.boosting import Boosting
+    from streamkern.extensions.boosting.fitted_ensemble import Boosting
 
 # Of a solution, what is said of every round; and of a fit, what all of them have in common.
 _OF_ROUND: Final = ("alpha", "effective_dof", "cv_rmse", "n_components", "note")

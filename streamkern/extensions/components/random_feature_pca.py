@@ -5,9 +5,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from streamkern.estimators.base import TableEstimator, fitted, with_state
-from streamkern.estimators.component_fit import ComponentOptions, principal_components
 from streamkern.estimators.conventions import KernelFeatures, keep_parameters
 from streamkern.estimators.docstrings import documented
+from streamkern.extensions.components.fitted_components import (
+    ComponentOptions,
+    principal_components,
+)
 from streamkern.kernels import Kernel
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters.parameters import DEFAULT_KERNEL

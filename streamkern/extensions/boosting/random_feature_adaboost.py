@@ -6,11 +6,11 @@ from typing import Any, Self
 
 from streamkern.errors import ParameterError
 from streamkern.estimators.base import fitted, with_state
-from streamkern.estimators.boosting import Boosting
 from streamkern.estimators.conventions import keep_parameters
 from streamkern.estimators.docstrings import documented
 from streamkern.estimators.random_feature_classifier import ClassEstimator
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
+from streamkern.extensions.boosting.fitted_ensemble import Boosting
 from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import job
 

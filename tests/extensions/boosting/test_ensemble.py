@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from streamkern.extensions.boosting.ensemble import Ensemble, RoundErrors, StagedErrors, Step
 from streamkern.features import Identity
-from streamkern.predict.ensemble import Ensemble, RoundErrors, StagedErrors, Step
 from streamkern.predict.evaluation import Evaluation
 from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block

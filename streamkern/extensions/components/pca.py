@@ -53,10 +53,13 @@ def pca(console: Console, **options: Any) -> None:
     Targets are not read.  Of one moments file, which `streamkern moments` wrote, the components
     follow without reading rows.  `transform` then takes rows to their scores.
     """
-    from streamkern.estimators.component_fit import ComponentOptions, principal_components
+    from streamkern.extensions.components.fitted_components import (
+        ComponentOptions,
+        principal_components,
+    )
+    from streamkern.extensions.components.principal_components import checked_number
     from streamkern.models.data_moments import load_moments
     from streamkern.parameters.plan import Job
-    from streamkern.predict.principal_components import checked_number
     from streamkern.report.report_rows import component_rows
     from streamkern.storage.codec import MOMENTS, kind_of
 

@@ -32,8 +32,8 @@ def transform(console: Console, **options: Any) -> None:
 
     With --on-bad-rows skip, rows with NaN or infinite values become NaN.
     """
-    from streamkern.estimators.component_fit import DATASET, FittedComponents
     from streamkern.estimators.loading import read_fitted
+    from streamkern.extensions.components.fitted_components import DATASET, FittedComponents
 
     model: FittedComponents = read_fitted(options["model"], FittedComponents)[0]
     K, out = len(model.components.components), options["out"]

@@ -10,7 +10,8 @@ import numpy as np
 from streamkern._typing import Floats, Group
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer, is_integer
-from streamkern.estimators.boosting_fit import fit_rounds, round_options
+from streamkern.extensions.boosting.ensemble import ALGORITHMS, Ensemble, Round, StagedErrors
+from streamkern.extensions.boosting.rounds import fit_rounds, round_options
 from streamkern.models.fitted_classes import FittedClasses
 from streamkern.models.fitted_model import (
     described_parameters,
@@ -33,7 +34,6 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import Job
 from streamkern.predict.class_rule import AdditiveVotes, ClassRule
-from streamkern.predict.ensemble import ALGORITHMS, Ensemble, Round, StagedErrors
 from streamkern.sources import LabelledSource
 from streamkern.sources.preprocessing.column_names import Columns, columns_of
 from streamkern.storage.codec import BOOSTED, map_card
@@ -119,6 +119,11 @@ class FittedEnsemble(FittedClasses):
     class_factors: Floats | None = None
 
     n_features = through("predictor.n_features")
+
+    def estimator_parameters(self) -> dict[str, Any]:
+        from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
+
+        return {"estimator": RandomFeatureRidge(**self.parameters.values()), **vars(self.boosting)}
 
     def staged_evaluate(self, source: LabelledSource, *, skip_bad_rows: bool) -> dict[str, Any]:
         """Say how the first rounds do, for every number of them, in one pass."""

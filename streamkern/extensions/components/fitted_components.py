@@ -10,6 +10,10 @@ import numpy as np
 from streamkern._typing import Group
 from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import DataError, ParameterError, warn
+from streamkern.extensions.components.principal_components import (
+    PrincipalComponents,
+    checked_number,
+)
 from streamkern.features import trended
 from streamkern.fit import sums_of
 from streamkern.fitting.planned_fit import planned_fit
@@ -22,7 +26,6 @@ from streamkern.models.report_facts import kernel_facts
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import DEFAULT_KERNEL, Parameters
-from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
 from streamkern.sources import Source
 from streamkern.sources.preprocessing.column_names import Columns
@@ -79,6 +82,9 @@ class FittedComponents(FittedModel):
 
     predictor = through("components.projection")
     n_features = through("components.feature_map.n_features")
+
+    def estimator_parameters(self) -> dict[str, Any]:
+        return vars(self.options)
 
     def transform(self, X: Any) -> Any:
         """Return the scores of rows along the components, (n, K)."""

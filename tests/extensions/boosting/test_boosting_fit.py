@@ -8,9 +8,9 @@ import pytest
 import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureRidge
 from streamkern.errors import DataError
-from streamkern.estimators import boosting_fit
+from streamkern.extensions.boosting import rounds as boosting_fit
+from streamkern.extensions.boosting.ensemble import ALGORITHMS
 from streamkern.features.metric import metric_of_map
-from streamkern.predict.ensemble import ALGORITHMS
 from streamkern.sources import ArraySource
 
 N, P, ALPHA = 600, 2, 0.1

@@ -1,0 +1,58 @@
+"""The public names, for type checkers."""
+
+from streamkern.engine.cluster import connect
+from streamkern.engine.reduction import accumulate
+from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
+from streamkern.estimators.importance import permutation_importance
+from streamkern.estimators.load import load
+from streamkern.estimators.random_feature_classifier import RandomFeatureClassifier
+from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
+from streamkern.estimators.sparse_models import sparsify
+from streamkern.estimators.transformers import (
+    GridFourierFeatures,
+    Identity,
+    Nystroem,
+    QuasiRandomFourierFeatures,
+    RandomFourierFeatures,
+    StructuredFourierFeatures,
+)
+from streamkern.extensions.boosting.random_feature_adaboost import RandomFeatureAdaBoost
+from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
+from streamkern.features import FeatureMap
+from streamkern.kernels import (
+    Cauchy,
+    Gaussian,
+    InverseMultiquadric,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+    Sum,
+)
+from streamkern.models.data_moments import DataMoments, load_moments
+from streamkern.monitor import progress
+from streamkern.report.comparison import compare
+from streamkern.report.html_page import write_report
+from streamkern.report.model_plots import ModelPlots
+from streamkern.report.onnx import to_onnx
+from streamkern.sources import open_hdf5
+from streamkern.sources.preprocessing import Recipe
+from streamkern.statistics import ColumnStatistics, IntegerMoments, Moments
+from streamkern.storage.codec import read_recipe
+from streamkern.storage.table_conversion import convert
+
+__version__: str
+
+__all__ = [
+    "Cauchy", "ColumnStatistics", "DataMoments", "ExactKernelRidge", "FeatureMap", "Gaussian",
+    "GridFourierFeatures", "Identity", "IntegerMoments", "InverseMultiquadric", "Kernel",
+    "Laplacian", "Linear", "Matern", "ModelPlots", "Moments", "Nystroem", "Periodic", "Polynomial",
+    "QuasiRandomFourierFeatures", "RandomFeatureAdaBoost", "RandomFeatureClassifier",
+    "RandomFeaturePCA", "RandomFeatureRidge", "RandomFourierFeatures",
+    "RationalQuadratic", "Recipe", "StructuredFourierFeatures", "Sum", "__version__",
+    "accumulate", "compare", "connect", "convert", "load", "load_moments", "open_hdf5",
+    "permutation_importance", "progress", "read_recipe", "sparsify", "to_onnx", "write_report",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Extensions: a folder each, which imports the core and no other; `registry.py` finds them."""

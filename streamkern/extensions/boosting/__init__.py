@@ -1,0 +1,1 @@
+"""AdaBoost: rounds of ridge regression on rows weighted by how the rounds before did."""

@@ -1,0 +1,1 @@
+"""Kernel principal components: the leading directions of the features of all rows."""
