@@ -15,7 +15,7 @@ LOWEST_QUICK := tests/test_lowest_versions.py tests/test_sklearn_checks.py tests
 
 SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile
 
-.PHONY: demo test test-slow slow lowest lowest-quick check docs bench clean
+.PHONY: demo test test-slow slow extensions lowest lowest-quick check docs bench clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +50,10 @@ test-slow: $(VENV)/installed
 
 slow: $(VENV)/installed
 	$(BIN)/python -m pytest -m 'slow or cluster' $(SIDE_BY_SIDE)
+
+# Deletes each extension in turn, and runs the tests of all else.
+extensions: $(VENV)/installed
+	$(BIN)/python -m pytest -m 'slow or not slow' tests/extensions/test_deletion.py
 
 lowest: $(LOWEST)/installed
 	$(LOWEST)/bin/python -m pytest $(PYTEST)

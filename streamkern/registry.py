@@ -29,6 +29,9 @@ EXTENSIONS = {
         options={"fit": "boost_option"},
         models={"streamkern-boosted-model": "fitted_ensemble.FittedEnsemble"},
     ),
+    "search": Extension(
+        commands={"tune": "Choose kernel, length scale and map, and fit one model."}
+    ),
     "components": Extension(
         names={"RandomFeaturePCA": "random_feature_pca"},
         commands={
@@ -71,9 +74,11 @@ def commands() -> dict[str, str]:
 
 
 def command(name: str) -> Any:
-    """Return a command of an extension."""
-    ext = next(ext for ext in installed() if name in EXTENSIONS[ext].commands)
-    return getattr(extension(ext, name), name)
+    """Return a command of an extension, None where no extension has it."""
+    for ext, each in EXTENSIONS.items():
+        if name in each.commands:
+            return getattr(extension(ext, name), name)
+    return None
 
 
 def more_options(command_name: str) -> list[Any]:

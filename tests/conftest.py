@@ -8,7 +8,9 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager
+from inspect import signature
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import dask
 import pytest
@@ -53,6 +55,44 @@ def small_shards(monkeypatch):
     monkeypatch.setattr("streamkern.parameters.chunking._SHARD_ROWS", (200, 200))
     monkeypatch.setattr("streamkern.parameters.chunking._BLOCK_ROWS", (100, 100))
     monkeypatch.setattr("streamkern.parameters.chunking._COLUMN_BLOCK_ROWS", 100)
+
+
+@pytest.fixture
+def handed_by(tmp_path, monkeypatch):
+    """Call a command, and return what it handed to a function, whose defaults are checked."""
+    import numpy as np
+    from commandline import invoke, write
+
+    from streamkern.errors import DataError
+
+    monkeypatch.chdir(tmp_path)
+    write("data.h5", np.random.default_rng(0).random((60, 3)), np.arange(60) % 2)
+
+    def run(line, owner, name, **chosen):
+        handed = create_autospec(getattr(owner, name), side_effect=DataError("that was all."))
+        monkeypatch.setattr(owner, name, handed)
+        assert "that was all" in invoke(*line.split()).output
+        known = signature(handed).parameters
+        for key, value in handed.call_args.kwargs.items():
+            if key in known:
+                expected = chosen.get(key, known[key].default)
+                assert type(expected)(value) == expected if expected else value == expected
+        return handed.call_args.args
+
+    return run
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call():
+    """Where an extension was deleted, skip what asks for it: the others show that all else works."""
+    try:
+        return (yield)
+    except Exception as error:
+        from streamkern.errors import MissingExtensionError
+
+        if "STREAMKERN_WITHOUT" in os.environ and isinstance(error, MissingExtensionError):
+            pytest.skip(str(error))
+        raise
 
 
 @contextmanager

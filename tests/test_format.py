@@ -10,7 +10,8 @@ import harvests
 import numpy as np
 import pytest
 
-from streamkern import Gaussian, Laplacian, Linear, RandomFeaturePCA
+import streamkern
+from streamkern import Gaussian, Laplacian, Linear
 from streamkern.errors import StreamkernWarning
 from streamkern.features import MAPS
 
@@ -96,7 +97,9 @@ def test_the_page_names_every_map_that_a_model_may_have():
 
 def test_the_page_says_how_principal_components_take_rows_to_scores(tmp_path):
     X, _ = rows()
-    pca = RandomFeaturePCA(Gaussian(1.5), n_components=3, n_random_features=32, precision="double")
+    pca = streamkern.RandomFeaturePCA(
+        Gaussian(1.5), n_components=3, n_random_features=32, precision="double"
+    )
     scores = pca.fit_transform(X)
     pca.save(tmp_path / "pca.h5")
     with h5py.File(tmp_path / "pca.h5") as file:

@@ -42,8 +42,8 @@ def without(part: str, budget: str) -> Model:
     """Return a search within a budget that lacks one of its parts."""
 
     def fitted(X: Any, y: Any) -> Prediction:
-        from streamkern.tune import budget as sizes
-        from streamkern.tune import finalists, metric_beginnings
+        from streamkern.extensions.search import budget as sizes
+        from streamkern.extensions.search import finalists, metric_beginnings
 
         options: dict[str, Any] = {}
         match part:  # private names: this process fits nothing else

@@ -11,6 +11,7 @@ import click
 
 from streamkern import registry
 from streamkern._version import __version__
+from streamkern.errors import MissingExtensionError
 from streamkern.errors.formatting import unknown
 from streamkern.errors.urls import without_secrets
 
@@ -20,7 +21,6 @@ CORE = {
     "convert": "Write CSV, Parquet or NumPy files as chunked HDF5.",
     "inspect": "Show what data files hold, and what a fit would need.",
     "fit": "Fit one model.",
-    "tune": "Choose kernel, length scale and map, and fit one model.",
     "predict": "Predict every row of a data set.",
     "evaluate": "Compare predictions with targets.",
     "diagnose": "Leave-one-out error of a model, and the rows that matter most to it.",
@@ -45,17 +45,19 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or say which is nearest."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        try:
+            found = self.get_command(ctx, args[0])
+        except MissingExtensionError as error:
+            ctx.fail(str(error))
+        if found is None and not args[0].startswith("-"):
             name = unknown(args[0], COMMANDS)
             ctx.fail(f"No such command {name}; `streamkern --help` lists them.")
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
         ctx.meta["begun"] = time.perf_counter()  # the import takes its time, too
         if cmd_name not in CORE:
-            return cast("click.Command", registry.command(cmd_name))
+            return cast("click.Command | None", registry.command(cmd_name))
         return getattr(importlib.import_module(f"streamkern.cli.{cmd_name}"), cmd_name)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:

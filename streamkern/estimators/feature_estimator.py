@@ -17,6 +17,7 @@ from streamkern.estimators.problems import Problem
 from streamkern.kernels import Kernel
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters.parameters import Parameters
+from streamkern.registry import extension
 from streamkern.runtime.events import job
 
 
@@ -167,10 +168,11 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         parameters, problem = self._parameters(), self._problem()
         parameters = parameters.with_moments() if keep_moments else parameters
         parameters, beside = with_fold_column(parameters, X, groups, times)
-        problem.search_job(parameters, **search)  # refused before rows are looked at
+        tuned_fit = extension("search", "tuned_fit")
+        tuned_fit.search_job(problem, parameters, **search)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2)
         search["keep_moments"] = keep_moments
-        return with_state(self, problem.tune(parameters, (*rows, beside), **search))
+        return with_state(self, tuned_fit.tune(problem, parameters, (*rows, beside), **search))
 
     @job("moments")
     def moments(

@@ -9,10 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from streamkern.errors import OverflowedError, ParameterError
-from streamkern.estimators.tuned_fit import OF_SEARCH, SearchedFit
 from streamkern.features.base import checked_n_components
 from streamkern.fit import fit, solve, sums_of
 from streamkern.fitting.planned_fit import planned_fit
@@ -81,19 +78,11 @@ class Problem(ABC):
         n_left_out, options = parameters.penalty.n_left_out, parameters.passes(template)
         solution = {"fixed_alpha": parameters.solves_at_once, "n_left_out": n_left_out}
         solution |= parameters.solution_by_passes(options, like=template is not None)
-        return _job(parameters, options, template, **solution)
-
-    def search_job(self, parameters: Parameters, **search: Any) -> Job:
-        """Return the same of `tune`, with the kernel and map that take most memory."""
-        parameters = self.prepared(parameters)
-        solution = {"n_left_out": parameters.penalty.n_left_out}
-        options = SearchedFit(parameters, **search).options
-        solution |= parameters.solution_by_passes(options)
-        return _job(parameters, options, None, **solution)
+        return job_of(parameters, options, template, **solution)
 
     def moments_job(self, parameters: Parameters, template: Template | None = None) -> Job:
         """Return the same of `moments`."""
-        return _job(parameters, parameters.moments(template), template, indexed=True)
+        return job_of(parameters, parameters.moments(template), template, indexed=True)
 
     def fit(
         self,
@@ -115,21 +104,21 @@ class Problem(ABC):
         how: Any = {"like": template, "folder": checkpoint, **job.solution}
         how |= {"target_range": parameters.target_range, "penalty": parameters.penalty}
 
-        def made(options: FitOptions, **before: float) -> Any:
+        def fitted(options: FitOptions, **before: float) -> Any:
             context = planned_fit(source, options, **how)
             tell_of_solution(source, options, context.plan, job.solution)
             ridge = fit(context, parameters, with_intervals=self.has_intervals)
             ridge = replace(ridge, report=with_seconds(ridge.report, **before))
-            return self._made(ridge, source, keep_moments=keep_moments)
+            return self.made(ridge, source, keep_moments=keep_moments)
 
         is_open = parameters.precision == AUTO and template is None and checkpoint is None
         if not (is_open and options.has_bounds):
-            return made(options)
+            return fitted(options)
         # The rows are read again where rounding is too much of the error.
         spent: dict[str, float] = {}
         for precision in ROUNDED:
             try:
-                model = made(replace(options, precision=precision), **spent)
+                model = fitted(replace(options, precision=precision), **spent)
             except OverflowedError:  # double has room for anything
                 break
             if model.ridge.outcome.rounding_share <= LARGEST_SHARE:
@@ -139,31 +128,7 @@ class Problem(ABC):
                 outcome = model.ridge.outcome
                 chosen: Any = {"kernel": outcome.kernel, "scale": outcome.scale}
                 options = replace(options, chooses_kernel=False, **chosen)
-        return made(replace(options, precision="double"), **spent)
-
-    def tune(
-        self, parameters: Parameters, rows: Rows, *, keep_moments: bool = False, **search: Any
-    ) -> Any:
-        """Choose kernel, map and length scale on a sample, and fit with them.
-
-        `search` is `kernels`, `maps`, `budget` and `checkpoint`, and when it was `begun`.
-        """
-        parameters = self.prepared(parameters)
-        choice, source = SearchedFit(parameters, **search), self.source(rows, parameters, None)
-        ridge = solve(choice.moments(source), parameters, source, with_intervals=self.has_intervals)
-        model = self._made(ridge, source, keep_moments=keep_moments)
-        if not choice.leaves_time(ridge):
-            return model
-        # Contenders were compared on a sample; of all rows a plain fit may still be better.
-        plain = self.fit(parameters, rows, keep_moments=keep_moments)
-        unit = model.ridge.target_unit
-        errors = [each.ridge.outcome.cv_rmse / unit for each in (model, plain)]
-        if np.mean(errors[0] ** 2) <= np.mean(errors[1] ** 2):
-            return model
-        found = {name: v for name, v in model.ridge.report.items() if name in OF_SEARCH}
-        outcome = replace(plain.ridge.outcome, searched=True)
-        ridge = replace(plain.ridge, report=plain.ridge.report | found, outcome=outcome)
-        return ridge if plain.ridge is plain else replace(plain, ridge=ridge)
+        return fitted(replace(options, precision="double"), **spent)
 
     def moments(
         self,
@@ -245,12 +210,12 @@ class Problem(ABC):
         """Return the fitted model of moments alone, which it keeps."""
         return self.model(solve(moments, parameters, size=size), None)
 
-    def _made(self, ridge: FittedRidge, source: Source, *, keep_moments: bool) -> Any:
+    def made(self, ridge: FittedRidge, source: Source, *, keep_moments: bool) -> Any:
         model = self.model(ridge, source)
         return model if keep_moments else model.without_moments()
 
 
-def _job(
+def job_of(
     parameters: Parameters, options: FitOptions, template: Template | None, **solution: Any
 ) -> Job:
     """Return a job; of rows like a template, any number will do, and a sample of the usual size."""

@@ -5,14 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern.choice.sample_choice import chosen_features
 from streamkern.errors import warn
 from streamkern.features import FeatureMap, Standardized, lattice_of, trend_and_angles
 from streamkern.kernels import Kernel
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.threads import blas_threads
-from streamkern.tune.metric_learning import LearntMetric
-from streamkern.tune.sample_choice import chosen_features
 
 
 class Features(NamedTuple):
@@ -21,7 +20,7 @@ class Features(NamedTuple):
     feature_map: Standardized
     kernel: Kernel  # with its length scale resolved
     summary: ColumnSummary  # in the scale and metric of the map
-    learnt: LearntMetric | None = None
+    learnt: Any = None  # how a metric was, which adds it to the report
     seconds: float = 0.0
 
 
@@ -44,9 +43,7 @@ def features_like(context: FitContext, summary: ColumnSummary) -> Features:
     return Features(like.feature_map, like.kernel, summary)
 
 
-def drawn(
-    context: FitContext, summary: ColumnSummary, learnt: LearntMetric | None = None
-) -> Features:
+def drawn(context: FitContext, summary: ColumnSummary, learnt: Any = None) -> Features:
     """Draw the map of options that are all chosen, in the scale and metric of the summary."""
     begun, options, standardizer = time.perf_counter(), context.options, summary.standardizer
     with blas_threads(1):  # frequencies are part of the result

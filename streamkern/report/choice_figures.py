@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from streamkern.choice.trials import map_in_words
 from streamkern.parameters.fit_report import FitReport
 from streamkern.report import chart_marks as chart
 from streamkern.report.figure_labels import LABELS
@@ -14,7 +15,6 @@ from streamkern.report.numbers import number
 from streamkern.report.rendering import Figure, palette
 from streamkern.report.trial_tables import error_of, first_scale
 from streamkern.report.validation_curves import Curve
-from streamkern.tune.search import map_in_words
 
 # A little above the error of predicting the mean; and how many times the least error is shown.
 _MEAN, _TIMES = 1.1, 2.0

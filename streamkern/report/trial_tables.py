@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamkern.choice.trials import map_in_words
 from streamkern.parameters.fit_report import FitReport
 from streamkern.report.figure_labels import figure
-from streamkern.tune.search import map_in_words
 
 
 class Table(NamedTuple):

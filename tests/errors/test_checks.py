@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from streamkern import RandomFeatureAdaBoost, RandomFeatureRidge
+import streamkern
+from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError, StreamkernWarning, warn
 from streamkern.errors.checks import checked_integer, is_integer
-from streamkern.extensions.components.principal_components import checked_number
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian, Polynomial
+from streamkern.registry import extension
 from streamkern.report.comparison import checked_comparison
 from streamkern.solve.sparse_selection import checked_size
 
@@ -24,10 +25,14 @@ OPTIONS = {
     "n_folds": lambda value: fit(n_folds=value),
     "n_components": lambda value: fit(n_components=value),
     "sparse": checked_size,
-    "components": checked_number,
+    "components": lambda value: extension("components", "principal_components").checked_number(
+        value
+    ),
     "degree": lambda value: Polynomial(degree=value),
     "seed of a map": lambda value: RandomFourierFeatures(Gaussian(), 8, random_state=value),
-    "n_estimators": lambda value: RandomFeatureAdaBoost(n_estimators=value).fit(X, y[:, 0] > 0),
+    "n_estimators": lambda value: streamkern.RandomFeatureAdaBoost(n_estimators=value).fit(
+        X, y[:, 0] > 0
+    ),
     "n_seeds": lambda value: checked_comparison(fit(), [8], ["iid"], value),
 }
 

@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import streamkern
 from streamkern import (
     ExactKernelRidge,
     Gaussian,
     Nystroem,
-    RandomFeatureAdaBoost,
     RandomFeatureClassifier,
-    RandomFeaturePCA,
     RandomFeatureRidge,
 )
 
@@ -46,7 +45,9 @@ def made(frames_in_this_thread):
     ridge = RandomFeatureRidge(KERNEL, **OPTIONS).fit(X, Y)
     options = {"calibration": "isotonic", "n_folds": 2}
     classifier = RandomFeatureClassifier(KERNEL, **OPTIONS, **options).fit(X, LABELS)
-    boosted = RandomFeatureAdaBoost(RandomFeatureRidge(KERNEL, **OPTIONS), n_estimators=2)
+    boosted = streamkern.RandomFeatureAdaBoost(
+        RandomFeatureRidge(KERNEL, **OPTIONS), n_estimators=2
+    )
     boosted.fit(X, LABELS > 0)
     maps = {"n_random_features": 256, "feature_map": "nystroem"}
     return {
@@ -58,7 +59,7 @@ def made(frames_in_this_thread):
         "probabilities": classifier.predict_proba,
         "boosted-labels": boosted.predict,
         "boosted-probabilities": boosted.predict_log_proba,
-        "components": RandomFeaturePCA(KERNEL, n_components=3, **maps).fit(X).transform,
+        "components": streamkern.RandomFeaturePCA(KERNEL, n_components=3, **maps).fit(X).transform,
         "landmarks": Nystroem(KERNEL, 256).fit(X).transform,
         "exact": ExactKernelRidge(KERNEL).fit(X, Y).predict,
     }

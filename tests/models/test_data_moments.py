@@ -10,7 +10,8 @@ import pytest
 from harvests import smooth_rows as rows
 from sklearn.base import clone
 
-from streamkern import RandomFeatureClassifier, RandomFeaturePCA, RandomFeatureRidge, load_moments
+import streamkern
+from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load_moments
 from streamkern.engine.scheduler import is_delayed
 from streamkern.errors import (
     ClusterError,
@@ -467,7 +468,7 @@ def test_moments_keep_the_names_of_columns_for_models_solved_of_them(tmp_path, m
     expected = made().fit(frame(X), targets).predict(frame(X))
     np.testing.assert_allclose(solved.predict(frame(X)), expected, rtol=1e-6)
     np.testing.assert_allclose(solved.predict(frame(X)[NAMES[::-1]]), expected, rtol=1e-6)
-    components = RandomFeaturePCA(n_components=2).solve(moments)
+    components = streamkern.RandomFeaturePCA(n_components=2).solve(moments)
     assert components.feature_names_in_.tolist() == NAMES
     plain = solved.solve(fitted.moments(X, targets))
     assert not hasattr(plain, "feature_names_in_")

@@ -35,7 +35,7 @@ def field(kernel, p=2, noise=0.1):
 @pytest.fixture
 def small_windows(monkeypatch):
     """Few rows choose the kernel, where it does not matter which."""
-    monkeypatch.setattr("streamkern.tune.field_kernel._ROWS", 100)
+    monkeypatch.setattr("streamkern.choice.field_kernel._ROWS", 100)
 
 
 @pytest.mark.parametrize(

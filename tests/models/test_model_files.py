@@ -18,18 +18,15 @@ from streamkern import (
     Laplacian,
     Linear,
     Matern,
-    RandomFeatureAdaBoost,
     RandomFeatureClassifier,
-    RandomFeaturePCA,
     RandomFeatureRidge,
 )
 from streamkern.errors import ModelFileError
 from streamkern.estimators.loading import load_fitted, read_fitted
-from streamkern.extensions.boosting.fitted_ensemble import FittedEnsemble
-from streamkern.extensions.components.fitted_components import FittedComponents
 from streamkern.models.data_moments import load_moments, moments_header
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.fit_report import FitReport
+from streamkern.registry import fitted_kind
 from streamkern.storage.codec import kind_of
 from streamkern.storage.untrusted import fixed
 
@@ -54,12 +51,15 @@ FILES = {
         partial(read_fitted, kind=FittedRidge), "model", "streamkern fit",
     ),
     "components": (
-        lambda: RandomFeaturePCA(Gaussian(0.7), n_components=3, n_random_features=D).fit(X),
-        partial(read_fitted, kind=FittedComponents), "PCA", "streamkern pca",
+        lambda: streamkern.RandomFeaturePCA(Gaussian(0.7), n_components=3, n_random_features=D)
+        .fit(X),
+        lambda path: read_fitted(path, fitted_kind("streamkern-pca")), "PCA", "streamkern pca",
     ),
     "ensemble": (
-        lambda: RandomFeatureAdaBoost(ridge(), n_estimators=2, algorithm="discrete").fit(X, LABELS),
-        partial(read_fitted, kind=FittedEnsemble), "boosted classifier", "streamkern fit --boost",
+        lambda: streamkern.RandomFeatureAdaBoost(ridge(), n_estimators=2, algorithm="discrete")
+        .fit(X, LABELS),
+        lambda path: read_fitted(path, fitted_kind("streamkern-boosted-model")),
+        "boosted classifier", "streamkern fit --boost",
     ),
     "moments": (
         lambda: ridge(alpha="cv", n_folds=4).moments(X, Y).gathered(),

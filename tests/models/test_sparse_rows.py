@@ -12,12 +12,7 @@ from sklearn.pipeline import make_pipeline
 from tolerances import assert_close
 
 import streamkern
-from streamkern import (
-    RandomFeatureClassifier,
-    RandomFeaturePCA,
-    RandomFeatureRidge,
-    RandomFourierFeatures,
-)
+from streamkern import RandomFeatureClassifier, RandomFeatureRidge, RandomFourierFeatures
 from streamkern.errors import DataError
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import Parameters
@@ -108,7 +103,7 @@ def test_sparse_rows_of_a_classifier_components_and_a_transformer():
     )
     assert_close(sparse.predict_proba(X), dense.predict_proba(DENSE), dtype=np.float32)
     assert_close(sparse.decision_function(X), dense.decision_function(DENSE), dtype=np.float32)
-    pca = RandomFeaturePCA(n_components=3, n_random_features=64)
+    pca = streamkern.RandomFeaturePCA(n_components=3, n_random_features=64)
     apart = np.abs(clone(pca).fit_transform(X) - clone(pca).fit_transform(DENSE)).max()
     assert apart < 1e-5
     for name in ("RandomFourierFeatures", "StructuredFourierFeatures", "Nystroem"):

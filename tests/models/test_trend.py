@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import streamkern
-from streamkern import Matern, RandomFeatureClassifier, RandomFeaturePCA, RandomFeatureRidge
+from streamkern import Matern, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.solvers import toeplitz
 
@@ -178,7 +178,7 @@ def test_weights_below_one_leave_the_errors_of_slopes(solver, within):
 def test_what_is_not_of_a_field_has_no_trend():
     moments = RandomFeatureRidge(**USUAL).moments(*field())
     with pytest.raises(ParameterError, match="the first components of moments with a trend"):
-        RandomFeaturePCA(3).solve(moments)
+        streamkern.RandomFeaturePCA(3).solve(moments)
     with pytest.raises(ParameterError, match="features are not chosen beside a trend"):
         streamkern.sparsify(fitted(), 20)
 

@@ -10,8 +10,6 @@ import streamkern
 from streamkern.cli import main, parameter_options
 from streamkern.errors import ParameterError
 from streamkern.estimators.classification import Classification
-from streamkern.extensions.boosting.fitted_ensemble import Boosting
-from streamkern.extensions.components.fitted_components import ComponentOptions
 from streamkern.kernels import KERNELS, Matern
 from streamkern.parameters.parameters import NAMES, OPTIONS, Parameters
 from streamkern.solve.penalty_grid import CRITERIA
@@ -119,20 +117,31 @@ def test_choices_are_those_of_the_code():
     assert table["alpha"].form.split("|")[:-1] == list(CRITERIA)
 
 
+BOOSTING = {
+    "n_estimators": 10, "algorithm": "gentle", "learning_rate": 1.0, "class_weight": None,
+}  # fmt: skip
+COMPONENTS = {
+    "kernel": streamkern.Gaussian("median"), "n_components": None, "n_random_features": 2048,
+    "feature_map": "orthogonal", "paired": True, "standardize": True, "precision": "single",
+    "on_bad_rows": "error", "random_state": 0,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("estimator", "expected"),
+    ("name", "expected"),
     [
-        (streamkern.RandomFeatureRidge, Parameters().values()),
-        (streamkern.RandomFeatureClassifier, OF_CLASSES | vars(Classification())),
-        (streamkern.RandomFeatureAdaBoost, {"estimator": None} | vars(Boosting())),
-        (streamkern.RandomFeaturePCA, vars(ComponentOptions())),
-        (streamkern.ExactKernelRidge, None),
+        ("RandomFeatureRidge", Parameters().values()),
+        ("RandomFeatureClassifier", OF_CLASSES | vars(Classification())),
+        ("RandomFeatureAdaBoost", {"estimator": None} | BOOSTING),
+        ("RandomFeaturePCA", COMPONENTS),
+        ("ExactKernelRidge", None),
     ],
 )
-def test_an_estimator_takes_the_parameters_of_a_fit_and_keeps_them(estimator, expected):
+def test_an_estimator_takes_the_parameters_of_a_fit_and_keeps_them(name, expected):
+    estimator = getattr(streamkern, name)
     known = signature(estimator).parameters.values()
     assert [each.name for each in known if each.kind is not each.KEYWORD_ONLY] == [
-        "estimator" if estimator is streamkern.RandomFeatureAdaBoost else "kernel"
+        "estimator" if name == "RandomFeatureAdaBoost" else "kernel"
     ]
     defaults = [(each.name, each.default) for each in known]
     assert expected is None or defaults == list(expected.items())

@@ -20,7 +20,6 @@ from streamkern import (
     Matern,
     Polynomial,
     RandomFeatureClassifier,
-    RandomFeaturePCA,
     RationalQuadratic,
     Sum,
 )
@@ -141,7 +140,7 @@ def test_what_has_no_graph_is_refused_in_a_sentence(options, said, tmp_path):
 
 def test_the_command_writes_the_graph_of_a_model_and_of_components(tmp_path):
     X, y = rows()
-    model, pca = ridge().fit(X, y), RandomFeaturePCA(n_random_features=16).fit(X)
+    model, pca = ridge().fit(X, y), streamkern.RandomFeaturePCA(n_random_features=16).fit(X)
     cases = (("model", model, "y_pred", "double"), ("pca", pca, "scores", "single"))
     for name, fit, *expected in cases:
         fit.save(tmp_path / f"{name}.h5")

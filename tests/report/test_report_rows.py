@@ -7,12 +7,12 @@ import pytest
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
+from streamkern.choice.trials import ISOTROPIC
 from streamkern.errors import StreamkernWarning
 from streamkern.report import numbers, report_rows
 from streamkern.report.figure_labels import LABELS, figure
 from streamkern.report.numbers import number
 from streamkern.report.trial_tables import frontier_table, tuning_table
-from streamkern.tune.trials import ISOTROPIC
 
 NUMBERS = {"0": 0, "12,345": 12345, "1": 1.0, "0.01234": 0.01234, "1,235": 1234.5678, "10": 9.99996}
 NUMBERS |= {"−3.25": -3.25, "2.5 × 10⁻⁷": 2.5e-7, "1 × 10²¹": 1e21, "0.001": 0.000999999}

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import assert_close
 
-from streamkern.extensions.boosting.ensemble import Ensemble, RoundErrors, StagedErrors, Step
 from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian
 from streamkern.predict.class_errors import ClassErrors, ScoreTable
@@ -25,6 +24,7 @@ from streamkern.predict.deviation import Deviation, LeaveOneOut
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, PairCounts, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
+from streamkern.registry import extension
 from streamkern.runtime.scratch import Scratch
 from streamkern.sources.class_labels import Classes
 from streamkern.statistics import (
@@ -64,7 +64,12 @@ def gradients() -> GradientOuterProduct:
     )
 
 
-ENSEMBLE = Ensemble("gentle", Q).grown(predictor(), Step(0.1, 0.9))
+def of_ensemble(name: str, *more: Any) -> Any:
+    module = extension("boosting", "ensemble")
+    ensemble = module.Ensemble("gentle", Q).grown(predictor(), module.Step(0.1, 0.9))
+    return getattr(module, name)(ensemble, *more)
+
+
 BINS = PairCounts.about(np.zeros(2), np.ones(2), np.ones(2))
 RULE = ClassRule(Classes(np.arange(Q)), PlainRule())
 STATISTICS: dict[str, Any] = {
@@ -77,8 +82,8 @@ STATISTICS: dict[str, Any] = {
     "classes": lambda: Evaluation(by_fold(), ClassErrors(RULE, np.arange(1.0, Q + 1))),
     "leave-one-out": lambda: Evaluation(predictor(), LeaveOneOut(deviation(), 4)),
     "gradients": gradients,
-    "round": lambda: Evaluation(predictor(), RoundErrors(ENSEMBLE, 0.1)),
-    "stages": lambda: StagedErrors(ENSEMBLE),
+    "round": lambda: Evaluation(predictor(), of_ensemble("RoundErrors", 0.1)),
+    "stages": lambda: of_ensemble("StagedErrors"),
     "folds": lambda: FoldStatistics(RowFolds(3, 0), Moments(fourier(), Q)),
     "together": lambda: Composite(ColumnStatistics(P + Q), RowSample(7), Moments(fourier(), Q)),
 }

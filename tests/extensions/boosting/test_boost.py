@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from commandline import report_of, streamkern, write
 
+from streamkern.extensions.boosting.fitted_ensemble import Boosting
+
 SMALL = ("--components", 16, "--length-scale", 0.5, "--alpha", 0.1)
 
 
@@ -56,3 +58,10 @@ def test_a_dry_run_counts_the_maps_of_all_rounds(folder):
     given = ("fit", folder / "data.h5", "--out", folder / "other.h5", "--classify", *SMALL)
     one, many = (report_of(*given, "--dry-run", "--boost", n)["worker_bytes"] for n in (1, 1001))
     assert many - one == 1000 * 16 * 16 * 2  # frequencies, twice
+
+
+def test_rounds_have_the_defaults_of_python(handed_by):
+    line = "fit data.h5 --out m.h5 --classify --boost 10"
+    made, found, _ = handed_by(line, Boosting, "fit")
+    assert made == Boosting(10)
+    assert found.values() == Boosting.parameters_of_a_round().values()

@@ -1,11 +1,15 @@
 """The commands `pca` and `transform`."""
 
+from inspect import signature
+
 import h5py
 import numpy as np
 import pytest
 from commandline import refused, report_of, rows, streamkern, write
 
+import streamkern as library
 from streamkern import Gaussian, RandomFeaturePCA, load
+from streamkern.extensions.components.fitted_components import ComponentOptions
 
 
 @pytest.fixture
@@ -59,3 +63,10 @@ def test_a_dry_run_plans_without_targets(data, tmp_path):
     plan = report_of("pca", data, "--out", tmp_path / "pca.h5", "--dry-run")
     assert (plan["n_targets"], plan["n_components"]) == (0, 2048)
     assert not (tmp_path / "pca.h5").exists()
+
+
+def test_principal_components_have_the_same_defaults(handed_by):
+    options, _ = handed_by("pca data.h5 --out pca.h5", ComponentOptions, "fit")
+    assert options == ComponentOptions()
+    known = signature(library.RandomFeaturePCA).parameters
+    assert {name: each.default for name, each in known.items()} == vars(options)

@@ -51,6 +51,9 @@ def tune(console: Console, **options: Any) -> None:
     --map auto the kernel is auto unless it is given, with --budget both are.  Passes are for more
     length scales and features; the fit comes on top.
     """
+    from streamkern.extensions.search.tuned_fit import search_job
+    from streamkern.extensions.search.tuned_fit import tune as choose
+
     first = {"kernel": "auto", "feature_map": "orthogonal"}
     tried: dict[str, Any] = {name: _chosen_among(options, name) for name in first}
     first |= {name: each[0] for name, each in tried.items() if isinstance(each, list)}
@@ -60,9 +63,9 @@ def tune(console: Console, **options: Any) -> None:
     task, search = shared.task_of(options), {"kernels": kernels, "maps": tried["feature_map"]}
     search |= {"budget": options["budget"], "checkpoint": options["checkpoint"]}
     search["begun"] = click.get_current_context().meta.get("begun")
-    with prepared(console, options, task.search_job(given, **search)) as source:
+    with prepared(console, options, search_job(task, given, **search)) as source:
         rows, keep_moments = (source, None, None), bool(options["report"])
-        model = task.tune(given, rows, keep_moments=keep_moments, **search)
+        model = choose(task, given, rows, keep_moments=keep_moments, **search)
         save_model(console, model, options, source)
     show_search(console, model.report)
     show_model(console, "Fitted", model, options["out"])

@@ -7,18 +7,19 @@ import numpy as np
 import pytest
 
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
+from streamkern.choice.held_out_trial import HeldOutTrial
+from streamkern.choice.trials import Result
 from streamkern.errors import StreamkernWarning
 from streamkern.estimators.problems import Regression
-from streamkern.estimators.tuned_fit import SearchedFit
+from streamkern.extensions.search import metric_beginnings, metric_learning, metric_rounds
+from streamkern.extensions.search.budget import Budget
+from streamkern.extensions.search.search import Search
+from streamkern.extensions.search.settings import Setting
+from streamkern.extensions.search.tuned_fit import SearchedFit
 from streamkern.features import Standardizer
 from streamkern.kernels import Gaussian, Laplacian
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import as_source
-from streamkern.tune import metric_beginnings, metric_learning, metric_rounds
-from streamkern.tune.budget import Budget
-from streamkern.tune.search import Search
-from streamkern.tune.settings import Setting
-from streamkern.tune.trials import Result
 
 P = 5
 # So that searches end when nothing more is found, on slow machines too.
@@ -186,8 +187,8 @@ def test_a_field_of_two_inputs_is_searched_with_the_grid_among_the_maps():
 @pytest.mark.parametrize("scale", ["auto", "robust"])
 def test_rounds_go_on_with_more_features_and_noise_stays_in_plain_distances(monkeypatch, scale):
     for name, value in {"_COMPONENTS": 64, "_MORE_COMPONENTS": 128, "_MORE_SECONDS": 0.0}.items():
-        monkeypatch.setattr(f"streamkern.tune.metric_learning.{name}", value)
-    monkeypatch.setattr("streamkern.tune.metric_rounds._FEWEST_COMPONENTS", 64)
+        monkeypatch.setattr(f"streamkern.extensions.search.metric_learning.{name}", value)
+    monkeypatch.setattr("streamkern.choice.held_out_trial._FEWEST_COMPONENTS", 64)
     X, y = heavy_tailed(400)
     y = np.random.default_rng(5).standard_normal(len(y))
     report = tuned(X, y, scale=scale, kernels="gaussian").report_
@@ -315,7 +316,7 @@ def test_first_rounds_have_fewer_rows_and_then_features_where_there_are_few_seco
 
     def sizes(seconds, p, kernel, n_targets=1):
         plain = Standardizer(np.arange(p), np.zeros(p), np.ones(p), p)
-        trial = metric_rounds.HeldOutTrial.of(options, plain, 16_000)
+        trial = HeldOutTrial.of(options, plain, 16_000)
         rounds = [((kernel, "nystroem"), 2), ((Gaussian(), "orthogonal"), 1)]
         found = metric_beginnings._within(3e10 * seconds, trial, n_targets, rounds, 2)
         return found.n_rows, found.n_components

@@ -6,4 +6,4 @@ import pytest
 @pytest.fixture
 def few_components(monkeypatch):
     """Let the rungs have an eighth, a quarter and a half of the features, however few these are."""
-    monkeypatch.setattr("streamkern.tune.halving._FEWEST_COMPONENTS", 8)
+    monkeypatch.setattr("streamkern.extensions.search.halving._FEWEST_COMPONENTS", 8)

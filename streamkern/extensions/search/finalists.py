@@ -11,14 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from streamkern.choice.time_limit import TimeLimit
+from streamkern.choice.trials import ADDED, Result, trial_bytes
+from streamkern.extensions.search.budget import A_TRIAL
+from streamkern.extensions.search.search import Search
+from streamkern.extensions.search.settings import MetricSettings, Setting, by_error, near
 from streamkern.kernels import ShiftInvariantKernel, Sum
 from streamkern.parameters.cost_estimate import fit_seconds
 from streamkern.statistics import dtype_of_features
-from streamkern.tune.budget import A_TRIAL
-from streamkern.tune.search import Search
-from streamkern.tune.settings import MetricSettings, Setting, by_error, near
-from streamkern.tune.time_limit import TimeLimit
-from streamkern.tune.trials import ADDED, Result, trial_bytes
 
 # Half octaves from the length scale of a metric that are tried at the most.
 _FARTHEST = 6

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats
+from streamkern.choice.time_limit import look_at_clock
 from streamkern.kernels import Laplacian, Matern, RadialKernel
-from streamkern.tune.time_limit import look_at_clock
 
 # Folds, the logarithm of weights that is one deviation before any row, and the steps at the most.
 _FOLDS, _DEVIATION, _STEPS = 10, 0.5, 40
@@ -54,7 +54,7 @@ def weights_by_descent(
     (m, q) and counts (m,), which may be those of more rows, the first n are taken; rows are in an
     order that says nothing of them.
     """
-    from scipy.optimize import minimize  # noqa: PLC0415  slow, and for searches alone
+    from scipy.optimize import minimize
 
     n = len(X)
     counts = np.ones(n) if counts is None else counts[:n] / counts[:n].mean()
@@ -99,7 +99,7 @@ def objective(  # noqa: PLR0917  as SciPy gives them
 
 def _held_out(shifted: Floats, y: Floats, counts: Floats) -> tuple[float, Floats]:
     """Return the mean square error of rows held out, and its derivatives (n, n) by the kernel."""
-    from scipy.linalg import cho_factor, cho_solve, lapack  # noqa: PLC0415  as above
+    from scipy.linalg import cho_factor, cho_solve, lapack
 
     n, size = len(y), counts.sum() * y.shape[1]
     factor, failed = lapack.dpotrf(shifted, lower=1, clean=1)

@@ -6,9 +6,9 @@ from scipy.linalg import block_diag
 from scipy.stats import multivariate_normal
 
 from streamkern import Gaussian, Matern
+from streamkern.choice import field_kernel
+from streamkern.choice.field_kernel import Window, by_evidence
 from streamkern.features.base import stream
-from streamkern.tune import field_kernel
-from streamkern.tune.field_kernel import Window, by_evidence
 
 LENGTHS, NOISE = np.array([0.3, 0.9]), 0.04
 

@@ -6,7 +6,7 @@ gives the errors of a whole grid of penalties.  Kernels and maps are cross-valid
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import reduce
 from operator import attrgetter
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Array, Floats
+from streamkern.choice.time_limit import look_at_clock
 from streamkern.features import FeatureMap, FromRows, Identity, gram_map
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.solve import Eigenbasis, decomposition_bytes
@@ -23,7 +24,6 @@ from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import default_grid
 from streamkern.sources import Block
 from streamkern.statistics import Moments, Split, Triangle, dtype_of_features
-from streamkern.tune.time_limit import look_at_clock
 
 # The metric of plain distances, what it is called of inputs that are standardised where another
 # scale was chosen, and those of kernels that are added.
@@ -223,3 +223,9 @@ def trial_bytes(
     rows = itemsize * (m * p + (_BLOCK_ROWS + SHIFT_ROWS + D) * D)
     sums = (n_folds + 2) * 8 * Triangle.size(D)
     return int(rows + sums + decomposition_bytes(D) + 8 * _SQUARES * D**2)
+
+
+def map_in_words(tried: Mapping[str, Any]) -> str:
+    """Return the map of a result or a configuration as a report keeps it, with its metric."""
+    name: str = tried["feature_map"]
+    return name if tried["metric"] == ISOTROPIC else f"{name}, {tried['metric']}"

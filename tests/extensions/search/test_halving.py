@@ -11,13 +11,13 @@ from harvests import same_bits
 
 import streamkern
 from streamkern import Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
+from streamkern.choice import trials
+from streamkern.choice.held_out_trial import far_steps
+from streamkern.choice.trials import Result, Trial
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
 from streamkern.parameters.fit_options import _LARGE_SAMPLE, large_sample
 from streamkern.parameters.parameters import Parameters
-from streamkern.tune import trials
-from streamkern.tune.settings import far_steps
-from streamkern.tune.trials import Result, Trial
 
 P = 3
 # No more is chosen than the length scale.
@@ -260,7 +260,7 @@ def test_several_targets_count_alike_whatever_their_units(here):
 
 
 def test_a_length_scale_at_the_edge_is_said(monkeypatch):
-    monkeypatch.setattr("streamkern.tune.settings._FARTHEST", 3)
+    monkeypatch.setattr("streamkern.extensions.search.settings._FARTHEST", 3)
     X, _ = smooth(400)
     assert "at the edge" not in ridge().tune(X, np.sin(2 * X[:, 0]), **NAMED).report_["note"]
     outer = ridge(kernel=Gaussian(0.05)).tune(X, np.sin(2 * X[:, 0]))

@@ -9,7 +9,7 @@ from rows_read import Unread
 import streamkern as library
 from streamkern import Cauchy, Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.tune.settings import kernels_to_try, maps_to_try
+from streamkern.extensions.search.settings import kernels_to_try, maps_to_try
 
 D = 64
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
+from streamkern.choice.time_limit import TimeLimit
+from streamkern.choice.trials import ADDED, N_FOLDS, Result
 from streamkern.errors import ParameterError
 from streamkern.parameters.cost_estimate import (
     AT_LANDMARKS,
@@ -21,8 +23,6 @@ from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import plan_here
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source
-from streamkern.tune.time_limit import TimeLimit
-from streamkern.tune.trials import ADDED, N_FOLDS, Result
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamkern.choice.trials import N_FOLDS
+from streamkern.extensions.search.budget import Budget
+from streamkern.extensions.search.search import Search
+from streamkern.extensions.search.settings import Setting, near, octaves
 from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.sources import Source
-from streamkern.tune.budget import Budget
-from streamkern.tune.search import Search
-from streamkern.tune.settings import Setting, near, octaves
-from streamkern.tune.trials import N_FOLDS
 
 # Length scales are tried at these powers of 2 times the kernel's own.
 _OCTAVES = (np.arange(-6, 7) / 2).tolist()

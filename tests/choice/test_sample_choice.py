@@ -6,10 +6,10 @@ import pytest
 from harvests import same_bits
 
 import streamkern
-from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
+from streamkern import RandomFeatureClassifier, RandomFeatureRidge
+from streamkern.choice import sample_choice
+from streamkern.choice.held_out_trial import HeldOutResult
 from streamkern.kernels import Gaussian, Laplacian
-from streamkern.tune import sample_choice
-from streamkern.tune.metric_rounds import HeldOutResult
 
 N, P = 900, 4
 RNG = np.random.default_rng(5)
@@ -82,7 +82,7 @@ def test_a_scale_that_is_named_stays_and_boosting_has_the_gaussian_kernel():
         report = ridge(scale=scale).fit(X, ROUGH).report_
         assert report["scale"] == scale
         assert "scale_errors" not in report
-    boosted = RandomFeatureAdaBoost(RandomFeatureRidge(n_components=32), n_estimators=2)
+    boosted = streamkern.RandomFeatureAdaBoost(RandomFeatureRidge(n_components=32), n_estimators=2)
     assert boosted.fit(X, ROUGH > 0).report_["kernel"] == "gaussian"
 
 

@@ -1,6 +1,6 @@
 """A search: the trials that its budget pays for, their best, and error against cost of all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,7 +8,19 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array
+from streamkern.choice.time_limit import TimeLimit
+from streamkern.choice.trials import N_FOLDS, Result, Trial, trial_bytes
 from streamkern.engine.scheduler import scatter
+from streamkern.extensions.search.budget import Ledger, run_in_time
+from streamkern.extensions.search.settings import (
+    ERROR,
+    MetricSettings,
+    Setting,
+    beyond,
+    by_error,
+    sober,
+    tiers,
+)
 from streamkern.parameters.cost_estimate import fit_flops, solve_flops
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
@@ -16,10 +28,6 @@ from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features
-from streamkern.tune.budget import Ledger, run_in_time
-from streamkern.tune.settings import ERROR, MetricSettings, Setting, beyond, by_error, sober, tiers
-from streamkern.tune.time_limit import TimeLimit
-from streamkern.tune.trials import ISOTROPIC, N_FOLDS, Result, Trial, trial_bytes
 
 # Fewer length scales than these have edges that say nothing: rounds of a metric tried others.
 _FEWEST_TRIED = 3
@@ -211,12 +219,6 @@ def _note_of(best: Result, tried: Sequence[Result]) -> str:
         f"the best length scale, {chosen:.4g}, is at the edge of those tried; search again "
         f"about it with length_scale {chosen:.4g}."
     )
-
-
-def map_in_words(tried: Mapping[str, Any]) -> str:
-    """Return the map of a result or a configuration as a report keeps it, with its metric."""
-    name: str = tried["feature_map"]
-    return name if tried["metric"] == ISOTROPIC else f"{name}, {tried['metric']}"
 
 
 def configurations(

@@ -10,9 +10,9 @@ from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 import streamkern
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.extensions.search import metric_beginnings
 from streamkern.features import RandomFourierFeatures, Standardized, Standardizer, gradients
 from streamkern.kernels import Gaussian
-from streamkern.tune import metric_beginnings
 
 N = 1200
 KNOTS = np.array([[[-2.1, 0.1, 0.7, 5.0], [-1.0, 0.05, 0.2, 1.0]], [[-1.0, 0.0, 1.0, 2.0]] * 2])

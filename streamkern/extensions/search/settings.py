@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamkern._typing import Floats
+from streamkern.choice.trials import Result
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import check_choice
 from streamkern.features import FAMILIES
@@ -18,7 +18,6 @@ from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import AUTO, FEWEST_ROWS
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.sources import Source
-from streamkern.tune.trials import Result
 
 # From smooth to rough; and the one that is rough along every input by itself.
 _AUTO_KERNELS = ("gaussian", "matern52", "matern32", "matern12", "laplacian")
@@ -30,8 +29,6 @@ _GRID, _GRID_INPUTS = "grid", 3
 # farthest, and how much farther at a time.
 _NEAR, _FARTHEST, _FARTHER = 3, 12, (1, 2)
 ERROR = attrgetter("relative_mse")
-# How many length scales rows are apart where that is far, and factors of their distance.
-_TIGHT, _ABOUT = 10.0, (0.5, 1.0, 2.0, 4.0)
 
 
 class MetricSettings(NamedTuple):
@@ -156,22 +153,6 @@ def by_error(tried: Sequence[Result]) -> list[Result]:
     """Return results with the best first, and among equals those that were tried first."""
     errors = [each.relative_mse for each in tried]
     return [tried[i] for i in np.argsort(errors, kind="stable")]
-
-
-def far_steps(kernel: Any, rows: Floats) -> list[int]:
-    """Return half octaves from a length scale to try as well, where rows are far apart beside it.
-
-    That is in the root of the mean square: most distances of rows in a tight cluster are short, and
-    the median says nothing of the others.
-    """
-    scale = np.asarray(getattr(kernel, "length_scale", None))
-    if scale.ndim or scale.dtype.kind != "f":
-        return []
-    with np.errstate(over="ignore", invalid="ignore"):
-        apart = math.sqrt(2.0 * rows.var(axis=0).sum()) / float(scale)
-    if not _TIGHT < apart < np.inf:
-        return []
-    return [round(2.0 * math.log2(apart * factor)) for factor in _ABOUT]
 
 
 def _by_number(tried: Sequence[Result]) -> list[list[Result]]:

@@ -1,4 +1,4 @@
-"""What is open of the features of a fit, and what a search compares, by the first pass's sample.
+"""What is open of the features of a fit, by the sample of the first pass.
 
 Scale and kernel are chosen by small fits and their held-out errors.
 """
@@ -11,6 +11,10 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from streamkern.choice.field_kernel import with_chosen_kernel
+from streamkern.choice.held_out_trial import HeldOutResult, HeldOutTrial, Sample, far_steps
+from streamkern.choice.time_limit import TimeLimit
+from streamkern.choice.trials import Trial
 from streamkern.engine.scheduler import compute_all, delayed, scatter
 from streamkern.errors import ParameterError
 from streamkern.features.metric import GivenMetric
@@ -21,14 +25,8 @@ from streamkern.parameters.parameters import AUTO, FEWEST_ROWS
 from streamkern.passes.column_summary import ColumnSummary, block_of
 from streamkern.passes.fit_context import FitContext
 from streamkern.passes.fold_rules import region_folds
+from streamkern.registry import extension
 from streamkern.runtime.threads import blas_threads
-from streamkern.tune.budget import Clock, run_in_time
-from streamkern.tune.field_kernel import with_chosen_kernel
-from streamkern.tune.metric_beginnings import Pair
-from streamkern.tune.metric_learning import LearntMetric, in_metric
-from streamkern.tune.metric_rounds import HeldOutResult, HeldOutTrial, Sample
-from streamkern.tune.settings import MetricSettings, far_steps
-from streamkern.tune.trials import ISOTROPIC, STANDARD, Trial
 
 # What the kernel 'auto' is chosen from: what suits most tables, and what is smooth.
 _KERNELS = Laplacian(), Gaussian()
@@ -56,50 +54,34 @@ class _SmallFit(NamedTuple):
 
 def chosen_features(
     context: FitContext, summary: ColumnSummary
-) -> tuple[FitContext, ColumnSummary, LearntMetric | None]:
-    """Return the context with nothing left open, the summary in its metric, and the rounds."""
-    context = _with_guarded_kernel(context, summary)
-    context, summary = _with_chosen_scale(context, summary)
-    options = context.options
-    pairs = [(options.kernel, options.feature_map)]
-    (best, *_), learnt = in_metric(summary, options, pairs, context.plan)
-    context = replace(context, options=replace(options, kernel=best.pairs[0][0]))
-    return *with_chosen_kernel(context, best.summary), learnt
+) -> tuple[FitContext, ColumnSummary, Any]:
+    """Return the context with nothing left open, the summary in its metric, and how it was learnt.
 
-
-def contenders_of(
-    context: FitContext, summary: ColumnSummary, pairs: Sequence[Pair], clock: Clock | None
-) -> tuple[FitContext, list[MetricSettings], LearntMetric | None]:
-    """Return the best metrics with their kernels and maps, and how the metrics were learnt.
-
-    By a clock metrics are learnt while there is time, and the last contender is a plain fit: of the
-    first pair, to standardised inputs if the scale was chosen.  Where the kernel is open, it is
-    what a fit would choose, and the one before has the standardised inputs and no kernel.
+    A metric is learnt by an extension.
     """
-    context = _with_guarded_kernel(context, summary)
-    options, given, plain = context.options, pairs, summary
-    given_scale, kernel_is_open = options.scale, options.chooses_kernel and not options.has_grid
-    if context.crowding is not None and (options.kernel, options.feature_map) not in pairs:
-        given = [(options.kernel, options.feature_map)]  # which holds where no rows are
-    context, scaled = _with_chosen_scale(context, summary, clock)
-    options = context.options
-    contenders, learnt = in_metric(scaled, options, given, context.plan, clock)
-    chosen = options.scale != given_scale
-    if clock is None or (learnt is None and not chosen):
-        return context, contenders, learnt
-    name, scale = (STANDARD, "standard") if chosen else (ISOTROPIC, None)
+    context = with_guarded_kernel(context, summary)
+    context, summary = with_chosen_scale(context, summary)
+    options, learnt = context.options, None
     if isinstance(options.metric, GivenMetric):
-        plain = in_metric(plain, options, given, context.plan)[0][0].summary
-    default = MetricSettings(name, plain, given[:1], scale, is_default=True)
-    if kernel_is_open:
-        if learnt is not None:  # linear ridge may be compared
-            contenders.append(default._replace(pairs=[], is_default=False))
-        usual = [(options.kernel, options.feature_map)]
-        default = MetricSettings(ISOTROPIC, scaled, usual, is_default=True)
-    return context, [*contenders, default], learnt
+        summary = in_given_metric(summary, options.metric)
+    elif options.metric is not None:
+        learning = extension("search", "metric_learning")
+        kernel, summary, learnt = learning.best_metric(summary, options, context.plan)
+        context = replace(context, options=replace(options, kernel=kernel))
+    return *with_chosen_kernel(context, summary), learnt
 
 
-def _with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitContext:
+def in_given_metric(summary: ColumnSummary, metric: GivenMetric) -> ColumnSummary:
+    with blas_threads(1):  # roots are part of the result
+        return summary.in_metric(metric.linear(summary.standardizer.columns))
+
+
+def all_at_once(calls: Sequence[Any], **_: Any) -> list[Any]:
+    """Make all trials: a search within seconds makes some."""
+    return TimeLimit().compute_all(calls)
+
+
+def with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitContext:
     """Choose an open kernel by regions, where predictions swing far from rows that crowd.
 
     It is the rough one that predicts best between neighbours.  At long length scales only large
@@ -150,13 +132,13 @@ def _with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitCont
     )
 
 
-def _with_chosen_scale(
-    context: FitContext, summary: ColumnSummary, clock: Clock | None = None
+def with_chosen_scale(
+    context: FitContext, summary: ColumnSummary, make: Any = all_at_once
 ) -> tuple[FitContext, ColumnSummary]:
     """Choose the scale of inputs and the kernel, if these are open; that of a field is not yet.
 
-    The first of either stays unless others are better by more than a standard error.  By a clock,
-    what there is no time for is not tried.
+    The first of either stays unless others are better by more than a standard error.  `make` makes
+    trials, the fewest or more of them.
     """
     begun, options = time.perf_counter(), context.options
     is_open = options.chooses_kernel and not options.has_grid
@@ -173,7 +155,7 @@ def _with_chosen_scale(
     if few or options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
         options = replace(options, chooses_kernel=is_field)
         return replace(context, options=options).told(scale=options.scale), summary
-    fits = list(_small_fits(summary, options, scales, clock))
+    fits = list(_small_fits(summary, options, scales, make))
     by_error = sorted(fits, key=lambda fit: fit.error)
     # The last of every name is the best.
     of_scales = {name: fit for name in scales for fit in by_error[::-1] if fit.scale == name}
@@ -192,10 +174,7 @@ def _with_chosen_scale(
 
 
 def _small_fits(
-    summary: ColumnSummary,
-    options: FitOptions,
-    scales: Mapping[str, ColumnSummary],
-    clock: Clock | None,
+    summary: ColumnSummary, options: FitOptions, scales: Mapping[str, ColumnSummary], make: Any
 ) -> Iterator[_SmallFit]:
     """Return fits to some rows in every scale, with every kernel that is open or the one given."""
     sample = Sample.of(summary, CHOICE_ROWS)
@@ -214,8 +193,7 @@ def _small_fits(
     _, names, several = zip(*sorted(parts, key=itemgetter(0)), strict=True)
     expected = _TIMES * trial.flops / rough_flops_per_second(options.precision)
     fewest = len(scales) * len(kernels)
-    made = run_in_time(clock, several, 1.0, fewest=fewest, expected=expected)
-    return map(_SmallFit, names, made)
+    return map(_SmallFit, names, make(several, fewest=fewest, expected=expected))
 
 
 def _without_coef(trial: HeldOutTrial, *arguments: Any) -> HeldOutResult:

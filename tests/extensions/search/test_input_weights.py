@@ -5,8 +5,13 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from streamkern.extensions.search.input_weights import (
+    descent_bytes,
+    has_descent,
+    objective,
+    weights_by_descent,
+)
 from streamkern.kernels import Cauchy, Gaussian, Laplacian, Matern, RationalQuadratic
-from streamkern.tune.input_weights import descent_bytes, has_descent, objective, weights_by_descent
 
 P = 4
 EACH = np.arange(P)  # of a group of its own

@@ -9,9 +9,25 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from streamkern.choice.trials import LEARNT
 from streamkern.errors import DataError, ParameterError
+from streamkern.estimators.problems import Problem, job_of
+from streamkern.extensions.search.budget import Budget, Clock, Ledger, direct_seconds
+from streamkern.extensions.search.contenders import contenders_of
+from streamkern.extensions.search.finalists import compare
+from streamkern.extensions.search.halving import budgeted_rows, halve
+from streamkern.extensions.search.metric_beginnings import Pair
+from streamkern.extensions.search.search import Search
+from streamkern.extensions.search.settings import (
+    MetricSettings,
+    kernels_to_try,
+    maps_to_try,
+    pairs_to_try,
+)
 from streamkern.features.metric import standardizer_of
-from streamkern.fit import sums_of
+from streamkern.fit import solve, sums_of
 from streamkern.fitting.draw_features import Features, drawn
 from streamkern.fitting.planned_fit import check_metric_of, planned_fit
 from streamkern.kernels import Gaussian, Kernel, Linear
@@ -19,19 +35,11 @@ from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import described_kernel
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
-from streamkern.parameters.plan import plan_here, tell_of_solution
+from streamkern.parameters.plan import Job, plan_here, tell_of_solution
 from streamkern.passes.column_summary import ColumnSummary, block_of
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Source
-from streamkern.tune.budget import Budget, Clock, Ledger, direct_seconds
-from streamkern.tune.finalists import compare
-from streamkern.tune.halving import budgeted_rows, halve
-from streamkern.tune.metric_beginnings import Pair
-from streamkern.tune.sample_choice import contenders_of
-from streamkern.tune.search import Search
-from streamkern.tune.settings import MetricSettings, kernels_to_try, maps_to_try, pairs_to_try
-from streamkern.tune.trials import LEARNT
 
 # Of a search: more are thirds.
 _MOST_FOLDS = 10
@@ -263,3 +271,42 @@ class SearchedFit:
                     pairs = [pairs[0], *(others or pairs[1:])]
                 return learning, pairs
         return options, pairs
+
+
+def search_job(problem: Problem, parameters: Parameters, **search: Any) -> Job:
+    """Return what is known of a search before its rows, with what takes most memory."""
+    parameters = problem.prepared(parameters)
+    solution = {"n_left_out": parameters.penalty.n_left_out}
+    options = SearchedFit(parameters, **search).options
+    return job_of(parameters, options, None, **solution | parameters.solution_by_passes(options))
+
+
+def tune(
+    problem: Problem,
+    parameters: Parameters,
+    rows: Any,
+    *,
+    keep_moments: bool = False,
+    **search: Any,
+) -> Any:
+    """Choose kernel, map and length scale on a sample, and fit with them.
+
+    `search` is `kernels`, `maps`, `budget` and `checkpoint`, and when it was `begun`.
+    """
+    parameters = problem.prepared(parameters)
+    choice, source = SearchedFit(parameters, **search), problem.source(rows, parameters, None)
+    moments, with_intervals = choice.moments(source), problem.has_intervals
+    ridge = solve(moments, parameters, source, with_intervals=with_intervals)
+    model = problem.made(ridge, source, keep_moments=keep_moments)
+    if not choice.leaves_time(ridge):
+        return model
+    # Contenders were compared on a sample; of all rows a plain fit may still be better.
+    plain = problem.fit(parameters, rows, keep_moments=keep_moments)
+    unit = model.ridge.target_unit
+    errors = [each.ridge.outcome.cv_rmse / unit for each in (model, plain)]
+    if np.mean(errors[0] ** 2) <= np.mean(errors[1] ** 2):
+        return model
+    found = {name: v for name, v in model.ridge.report.items() if name in OF_SEARCH}
+    outcome = replace(plain.ridge.outcome, searched=True)
+    ridge = replace(plain.ridge, report=plain.ridge.report | found, outcome=outcome)
+    return ridge if plain.ridge is plain else replace(plain, ridge=ridge)

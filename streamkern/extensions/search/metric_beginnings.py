@@ -10,22 +10,23 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.choice.held_out_trial import TRAINING, HeldOutTrial, Sample
+from streamkern.choice.time_limit import OutOfTimeError, TimeLimit
 from streamkern.engine.scheduler import scatter
+from streamkern.extensions.search.budget import LEARNING, run_in_time
+from streamkern.extensions.search.input_weights import (
+    descent_bytes,
+    descent_flops,
+    has_descent,
+    weights_by_descent,
+)
+from streamkern.extensions.search.metric_rounds import ROWS_AN_INPUT
 from streamkern.features import FAMILIES, Standardizer
 from streamkern.features.metric import learning_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.job_plan import Plan
 from streamkern.passes.column_summary import ColumnSummary
-from streamkern.tune.budget import LEARNING, run_in_time
-from streamkern.tune.input_weights import (
-    descent_bytes,
-    descent_flops,
-    has_descent,
-    weights_by_descent,
-)
-from streamkern.tune.metric_rounds import ROWS_AN_INPUT, TRAINING, HeldOutTrial, Sample
-from streamkern.tune.time_limit import OutOfTimeError, TimeLimit
 
 # A kernel with a length scale, and the family of its maps.
 Pair = tuple[Any, str]

@@ -15,8 +15,14 @@ from hypothesis import strategies as st
 from naive import quick
 
 from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge
+from streamkern.choice.held_out_trial import HeldOutTrial
+from streamkern.choice.trials import N_FOLDS, Cost, Result, Targets, Trial
 from streamkern.errors import ParameterError
-from streamkern.estimators.tuned_fit import SearchedFit
+from streamkern.extensions.search.budget import A_TRIAL, Budget, Clock, Ledger, run_in_time
+from streamkern.extensions.search.halving import budgeted_rows
+from streamkern.extensions.search.input_weights import weights_by_descent
+from streamkern.extensions.search.search import configurations
+from streamkern.extensions.search.tuned_fit import SearchedFit
 from streamkern.features import Standardizer
 from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, solve_flops
 from streamkern.parameters.fit_options import large_sample
@@ -24,12 +30,6 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_here
 from streamkern.runtime.events import observed
 from streamkern.sources import as_source
-from streamkern.tune.budget import A_TRIAL, Budget, Clock, Ledger, run_in_time
-from streamkern.tune.halving import budgeted_rows
-from streamkern.tune.input_weights import weights_by_descent
-from streamkern.tune.metric_rounds import HeldOutTrial
-from streamkern.tune.search import configurations
-from streamkern.tune.trials import N_FOLDS, Cost, Result, Targets, Trial
 
 N, P, D = 400, 3, 128
 
@@ -148,9 +148,9 @@ def test_a_budget_in_seconds_stops_the_search(monkeypatch):
         clock[0] += 1.0
         return attempt(*arguments)
 
-    monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("streamkern.extensions.search.budget.perf_counter", lambda: clock[0])
     ours = SimpleNamespace(perf_counter=lambda: clock[0])
-    monkeypatch.setattr("streamkern.estimators.tuned_fit.time", ours)
+    monkeypatch.setattr("streamkern.extensions.search.tuned_fit.time", ours)
     monkeypatch.setattr(Trial, "__call__", timed)
     given = {"scale": "robust", "metric": np.eye(P), "precision": "double"}
     report = ridge(**given).tune(*rows(), budget="12s").report_
@@ -196,9 +196,9 @@ def test_a_search_ends_in_time_though_a_trial_takes_longer_than_those_before(mon
             yield block
             times[0] += next(cost)
 
-    monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: times[0])
+    monkeypatch.setattr("streamkern.extensions.search.budget.perf_counter", lambda: times[0])
     ours = SimpleNamespace(perf_counter=lambda: times[0])
-    monkeypatch.setattr("streamkern.estimators.tuned_fit.time", ours)
+    monkeypatch.setattr("streamkern.extensions.search.tuned_fit.time", ours)
     monkeypatch.setattr(Targets, "blocks", timed)
     given = {"scale": "robust", "metric": np.eye(P), "precision": "double"}
     with dask.config.set(num_workers=1):

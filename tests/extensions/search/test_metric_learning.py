@@ -21,11 +21,11 @@ from streamkern import (
     RandomFeatureRidge,
     Sum,
 )
+from streamkern.choice.held_out_trial import HeldOutResult, HeldOutTrial
 from streamkern.errors import CheckpointError, DataError, ParameterError
 from streamkern.features import Standardizer
 from streamkern.kernels import KERNELS, ShiftInvariantKernel
 from streamkern.parameters.parameters import Parameters
-from streamkern.tune.metric_rounds import HeldOutResult, HeldOutTrial
 
 P = 8
 # Two directions, not orthogonal to the axes nor along them.

@@ -13,6 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from streamkern.choice.held_out_trial import Sample
+from streamkern.choice.sample_choice import in_given_metric
+from streamkern.choice.time_limit import OutOfTimeError
+from streamkern.choice.trials import ISOTROPIC, LEARNT
+from streamkern.extensions.search.budget import LEARNING, Clock
+from streamkern.extensions.search.metric_beginnings import Pair, screening_round, start_of_rounds
+from streamkern.extensions.search.metric_rounds import Round, rounds_of
+from streamkern.extensions.search.settings import MetricSettings
 from streamkern.features.metric import GivenMetric
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
@@ -20,12 +28,6 @@ from streamkern.parameters.job_plan import Plan
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
-from streamkern.tune.budget import LEARNING, Clock
-from streamkern.tune.metric_beginnings import Pair, screening_round, start_of_rounds
-from streamkern.tune.metric_rounds import Round, Sample, rounds_of
-from streamkern.tune.settings import MetricSettings
-from streamkern.tune.time_limit import OutOfTimeError
-from streamkern.tune.trials import ISOTROPIC, LEARNT
 
 # Features of the models whose gradients are averaged, where a fit has more; and more of them where
 # there are so many seconds.
@@ -74,19 +76,27 @@ def in_metric(
     By a clock, rounds begin while there is time; then each pair has its best round among the
     contenders, and there are none without time for a first round.
     """
-    metric, learnt = options.metric, None
+    metric = options.metric
     if metric is None:
         return [MetricSettings(ISOTROPIC, summary, pairs)], None
+    if isinstance(metric, GivenMetric):
+        return [MetricSettings(metric.name, in_given_metric(summary, metric), pairs)], None
+    begun = time.perf_counter()
     with blas_threads(1):  # roots are part of the result
-        if isinstance(metric, GivenMetric):
-            linear = metric.linear(summary.standardizer.columns)
-            return [MetricSettings(metric.name, summary.in_metric(linear), pairs)], None
-        begun = time.perf_counter()
         try:
             learnt = learnt_metric(summary, options, pairs, plan, clock)
         except OutOfTimeError:
             learnt = LearntMetric((), {}, 0.0, time.perf_counter() - begun)
         return list(learnt.contenders.values()), learnt
+
+
+def best_metric(
+    summary: ColumnSummary, options: FitOptions, plan: Plan
+) -> tuple[Any, ColumnSummary, LearntMetric | None]:
+    """Return the kernel and the column pass of the best metric, and how it was learnt."""
+    pairs = [(options.kernel, options.feature_map)]
+    (best, *_), learnt = in_metric(summary, options, pairs, plan)
+    return best.pairs[0][0], best.summary, learnt
 
 
 def learnt_metric(

@@ -1,0 +1,1 @@
+"""The kernel and scale of a fit, chosen by small fits to the sample of the first pass."""

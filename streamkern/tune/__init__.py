@@ -1,1 +1,0 @@
-"""What is chosen before or after the pass: the kernel, map, length scale, metric and penalty."""
