@@ -84,7 +84,7 @@ def handed_by(tmp_path, monkeypatch):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call():
-    """Where an extension was deleted, skip what asks for it: the others show that all else works."""
+    """Without an extension, skip what asks for it: the others show that all else works."""
     try:
         return (yield)
     except Exception as error:

@@ -60,7 +60,7 @@ def test_inputs_too_far_from_zero_for_single_precision_are_said(kernel):
     single.fit(X + 1.0, y)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(2.0), Gaussian(2.0) + 0.5 * Matern(2.0)])
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern(2.0)])
 def test_a_kernel_of_differences_keeps_its_digits_far_from_zero(kernel):
     X, y = rows()
     options = {"kernel": kernel, "feature_map": "nystroem", "standardize": False}

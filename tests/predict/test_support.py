@@ -10,10 +10,10 @@ from commandline import invoke, streamkern, write
 from real import load as data
 from real import needs_data
 
-from streamkern import Gaussian, Laplacian, RandomFeatureClassifier, RandomFeatureRidge, load
+from streamkern import Gaussian, Laplacian, RandomFeatureClassifier, RandomFeatureRidge, Sum, load
 from streamkern.errors import ModelFileError
 
-SUM = Gaussian(1.0) + Gaussian(3.0)
+SUM = Sum(kernels=(Gaussian(1.0), Gaussian(3.0)), weights=(1.0, 1.0), columns=((0, 1, 2),) * 2)
 
 
 def drawn(n=600, p=3, seed=0):
