@@ -122,36 +122,3 @@ def _check_words(words):
     options = {name for each in command.params for name in each.opts}
     named = {word.split("=")[0] for word in words[2:] if re.match(r"--?[a-z]", word)}
     assert named <= options | {"--help", "-h"}, (words[1], sorted(named - options))
-
-
-def test_there_are_pages_to_run():
-    assert {DOCS / "start.md", DOCS / "guide" / "rows.md"} <= set(RUN)
-    assert len(PAGES) > 30
-
-
-MARKED = """
-% not run: needs Slurm
-```sh
-exit 1
-```
-```python
-a = 1
-```
-```console
-$ touch \\
-  made
-this is printed
-```
-```python
-open("made").close()
-a += 1
-```
-"""
-
-
-def test_blocks_run_in_order_and_one_that_does_not_says_why(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    run_blocks(MARKED, "a page", names)
-    assert [block.reason for block in blocks_of(MARKED)] == ["needs Slurm", None, None, None]
-    assert names["a"] == 2
