@@ -43,7 +43,7 @@ check: $(VENV)/installed
 test: check
 	$(BIN)/python -m pytest -m 'not (slow or cluster)' $(SIDE_BY_SIDE)
 
-# Clusters, faults, browsers, the programs of jobs/, and some tests with the lowest versions, side
+# Clusters, faults, browsers, the programs of jobs/ and benchmarks/, and some tests with the lowest versions, side
 # by side.  `make lowest` runs all with those: PYTEST="-m cluster" and the like choose.
 test-slow: $(VENV)/installed
 	$(MAKE) --jobs=2 --output-sync=target slow lowest-quick
@@ -70,7 +70,7 @@ docs: $(VENV)/docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs 2 docs docs/_build/html
 
 bench: $(VENV)/installed
-	$(BIN)/python jobs/benchmark.py $(BENCH)
+	$(BIN)/python benchmarks/regression.py $(BENCH)
 
 clean:
 	rm -rf $(VENV) $(LOWEST) demo docs/_build docs/reference/generated

@@ -3,7 +3,6 @@
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from streamkern import __version__
 
@@ -40,8 +39,7 @@ smartquotes = False  # else the two dashes of an option become one
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath", "substitution"]
 myst_heading_anchors = 3
 
-nb_execution_mode = "cache"
-nb_execution_cache_path = str(DOCS / "_build" / "executed")
+nb_execution_mode = "force"  # processes that read pages would make the store of a cache at once
 nb_execution_in_temp = True
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
@@ -71,16 +69,4 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": [], "start": [], "glossary": [], "changelog": []}
-
-# Pages that one process reads, of several, follow each other in this list: tutorials are spread.
-_APART = 5
-
-
-def setup(app: Any) -> None:
-    """Let all processes run tutorials, which take most of the time."""
-
-    def spread(_app: Any, _env: Any, names: list[str]) -> None:
-        names[:] = [name for start in range(_APART) for name in names[start::_APART]]
-
-    app.connect("env-before-read-docs", spread)
+html_sidebars = {"index": [], "start": [], "changelog": []}

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from streamkern.cli import main
 
-JOBS = Path(__file__).parents[1] / "jobs"
+REPOSITORY = Path(__file__).parents[1]
 
 
 def streamkern(*arguments):
@@ -66,19 +66,18 @@ def unchanged_by(folder, *arguments, status=1):
     return sentence
 
 
-def job(folder, name, *arguments, dies=False):
-    """What a job says on standard output; of workers that die Dask logs on the other stream."""
+def program(folder, path, *arguments):
+    """What a program of jobs/ or benchmarks/ says on standard output."""
     done = subprocess.run(
-        [sys.executable, JOBS / name, *map(str, arguments)],
+        [sys.executable, REPOSITORY / path, *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=folder,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    if not dies:
-        assert "Traceback" not in done.stderr
-        assert "Warning" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Warning" not in done.stderr
     return done.stdout
 
 

@@ -4,8 +4,8 @@ import socket
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
-from commandline import JOBS
 from conftest import wait_until
 from s3fs import S3FileSystem
 
@@ -81,7 +81,9 @@ def web_server_without_ranges(folder):
 @contextmanager
 def late_proxy(server, *options):
     port = free_port()
-    with running(JOBS / "late_proxy.py", server, "--port", port, *options, port=port) as process:
+    with running(
+        Path(__file__).with_name("late_proxy.py"), server, "--port", port, *options, port=port
+    ) as process:
         yield f"127.0.0.1:{port}", process
 
 

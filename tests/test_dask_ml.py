@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from harvests import NAMES, classifier, ridge
-from sklearn.linear_model import SGDRegressor
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 
@@ -141,21 +140,6 @@ def test_a_fit_and_a_score_take_the_lazy_rows_of_a_split():
     assert model.score(held, others) == pytest.approx(in_memory.score(*dask.compute(held, others)))
 
 
-def test_folds_of_dask_ml_hold_out_every_row_once():
-    predicted = np.full(len(X), np.nan)
-    for train, test in searches.KFold(3, shuffle=True, random_state=0).split(ROWS, TARGETS):
-        model = ridge().fit(ROWS[train], TARGETS[train])
-        kept, held = dask.compute(train, test)
-        assert model.report_["rows"] == len(X) - len(held)
-        predicted[held] = model.predict(ROWS[test]).compute()
-        alone = ridge().fit(X[kept], Y[kept])
-        assert np.allclose(predicted[held], alone.predict(X[held]), rtol=1e-9, atol=1e-9)
-        assert model.score(ROWS[test], TARGETS[test]) == pytest.approx(
-            alone.score(X[held], Y[held])
-        )
-    assert r2_score(Y, predicted) > 0.9
-
-
 # Searches.
 
 
@@ -216,13 +200,3 @@ def test_moments_of_rows_that_workers_read_come_back_with_the_model(client):
     with dask.config.set(scheduler="synchronous"):
         assert np.array_equal(again.coef_, there[0])
         assert np.array_equal(again.predict(X), there[1])
-
-
-# Two penalties are fewer than some would draw.
-@pytest.mark.filterwarnings("ignore:The total space of parameters 2:UserWarning")
-def test_incremental_searches_of_dask_ml_itself_fail_with_every_model(client):
-    # When this fails, Dask-ML has caught up with Dask, and the README can say so.
-    for model in (ridge(), SGDRegressor()):
-        search = searches.HyperbandSearchCV(model, GRID, max_iter=4, random_state=0)
-        with pytest.raises(RuntimeError, match="asynchronous Client in a synchronous context"):
-            search.fit(ROWS, TARGETS)

@@ -1,7 +1,6 @@
 """Imports point down only, and the heavy libraries stay where they belong."""
 
 import ast
-from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib.util import find_spec
@@ -235,15 +234,6 @@ streamkern.RandomFeatureRidge(n_components=8).fit(X, X[:, 0])
 print("distributed" in sys.modules)
 """
     assert run(code).strip() == "False"
-
-
-def sources(folder):
-    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.py")}
-
-
-def test_no_two_files_have_one_name():
-    names = Counter(Path(module).name for module in modules())
-    assert {name for name, n in names.items() if n > 1} <= {"__init__.py", "base.py", "fit.py"}
 
 
 def test_no_files_import_each_other_in_a_circle():

@@ -92,7 +92,9 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_files_that_are_named_exist(page):
-    paths = re.findall(r"`((?:streamkern|tests|jobs|docs)/[\w/.]+\.\w+)`", page.read_text())
+    paths = re.findall(
+        r"`((?:streamkern|tests|jobs|benchmarks|docs)/[\w/.]+\.\w+)`", page.read_text()
+    )
     assert [path for path in paths if not (REPOSITORY / path).exists()] == []
     assert re.findall(r"(?:^|[\s`\"'(=])/(?:work|home|root|Users)/\S*", page.read_text()) == []
     assert re.findall(r"TODO|FIXME|XXX", page.read_text()) == []
@@ -111,7 +113,7 @@ def test_commands_and_options_that_are_named_exist(page):
 
 
 def _check_words(words):
-    if words[:1] == ["python"] and words[1:2] and words[1].startswith("jobs/"):
+    if words[:1] == ["python"] and words[1:2] and words[1].startswith(("jobs/", "benchmarks/")):
         assert (REPOSITORY / words[1]).exists(), words[1]
     if words[:1] != ["streamkern"] or len(words) < 2 or words[1].startswith("-"):
         return
@@ -120,36 +122,3 @@ def _check_words(words):
     options = {name for each in command.params for name in each.opts}
     named = {word.split("=")[0] for word in words[2:] if re.match(r"--?[a-z]", word)}
     assert named <= options | {"--help", "-h"}, (words[1], sorted(named - options))
-
-
-def test_there_are_pages_to_run():
-    assert {DOCS / "start.md", DOCS / "howto" / "daily.md"} <= set(RUN)
-    assert len(PAGES) > 40
-
-
-MARKED = """
-% not run: needs Slurm
-```sh
-exit 1
-```
-```python
-a = 1
-```
-```console
-$ touch \\
-  made
-this is printed
-```
-```python
-open("made").close()
-a += 1
-```
-"""
-
-
-def test_blocks_run_in_order_and_one_that_does_not_says_why(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    run_blocks(MARKED, "a page", names)
-    assert [block.reason for block in blocks_of(MARKED)] == ["needs Slurm", None, None, None]
-    assert names["a"] == 2

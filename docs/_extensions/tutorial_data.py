@@ -44,23 +44,6 @@ def diamonds():
     return frame
 
 
-def flights():
-    """Return flights from New York in 2013 with what is known before departure, in order."""
-    held = arrays("nycflights13")
-    numbers = pd.DataFrame(held["X"], columns=held["feature_names"].tolist())
-    frame = numbers[["distance"]].copy()
-    for column in ("carrier", "origin", "dest"):
-        frame[column] = held[f"{column}_levels"][numbers[column].astype(int)]
-    frame.insert(0, "departure", _departures(numbers))
-    frame["delay"] = held["y"]
-    return frame.dropna(subset="delay").sort_values("departure", ignore_index=True)
-
-
-def _departures(numbers):
-    parts = numbers[["month", "day", "hour", "minute"]].astype(int)
-    return pd.to_datetime(parts.assign(year=2013))
-
-
 def split(name, seed=0):
     """Return the inputs and targets of nine tenths of the rows, and of the others."""
     held = arrays(name)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commandline import contents, invoke, job, report_of, rows, streamkern, unchanged_by, write
+from commandline import contents, invoke, program, report_of, rows, streamkern, unchanged_by, write
 
 from streamkern import load, load_moments
 from streamkern.models.data_moments import DataMoments
@@ -75,10 +75,10 @@ def test_a_window_over_files_is_a_fit_to_the_last_ones(folder):
     for k in range(3):
         write(f"day-{k}.h5", X[100 * k : 100 * (k + 1)], y[100 * k : 100 * (k + 1)])
     options = ("--components", 32, "--precision", "double", "--kernel", "gaussian")
-    job(folder, "window.py", "kept", "model.h5", 2, "day-0.h5", "day-1.h5", "--", *options)
+    program(folder, "jobs/window.py", "kept", "model.h5", 2, "day-0.h5", "day-1.h5", "--", *options)
     first = {path: path.stat().st_mtime_ns for path in (folder / "kept").glob("*.h5")}
     mine = write("kept/mine.h5", X)
-    job(folder, "window.py", "kept", "model.h5", 2, "day-0.h5", "day-1.h5", "day-2.h5")
+    program(folder, "jobs/window.py", "kept", "model.h5", 2, "day-0.h5", "day-1.h5", "day-2.h5")
     kept = {path: path.stat().st_mtime_ns for path in (folder / "kept").glob("*.h5")}
     assert first.items() < kept.items()  # no file is read again
     assert (folder / mine).exists()

@@ -43,13 +43,10 @@ def test_a_cluster_file_of_the_repository_is_taken(name):
     assert "memory" in str(workers)
 
 
-def test_every_file_has_a_page_that_says_how_to_start_watch_stop_and_resume():
-    named = {name for page in PAGES for name in re.findall(r"`jobs/clusters/([\w.-]+)`", page)}
-    assert named == set(NAMES)
-    for page in PAGES:
-        assert "streamkern fit" in page
-        for word in ("watch", "stop", "resume"):
-            assert f"\n| {word} |" in page, (word, page.splitlines()[0])
+def test_every_file_has_a_page():
+    assert {
+        name for page in PAGES for name in re.findall(r"`jobs/clusters/([\w.-]+)`", page)
+    } == set(NAMES)
 
 
 MALFORMED = {

@@ -1,0 +1,93 @@
+"""What intervals hold of rows that chose nothing: python benchmarks/intervals.py ../shared/data/*.
+
+A set is a folder with `data.npz`.  A random tenth is held out, in several splits.  For each level
+the table says what intervals hold, with the standard error of five such tables, by the worst tenth
+of difficulty with rows of all splits, and how wide they are over split conformal ones of constant
+width from the same features: nine tenths of the rows fitted, the rest for the quantile.  It is what
+chance alone would leave to the worst of ten tenths of so many rows that follows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamkern import RandomFeatureRidge
+
+LEVELS = (0.8, 0.9, 0.95)
+_CALIBRATION, _DRAWS = 0.1, 2000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sets", nargs="+", type=Path, help="folders with data.npz")
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--first", type=int, default=100, help="seed of the first split")
+    parser.add_argument("--most", type=int, default=60_000, help="rows of a set that are taken")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print(
+        f"{'set':18}{'rows':>7}"
+        + "".join(f"{f'{level:.0%}: held, worst, width':>30}" for level in LEVELS)
+    )
+    for folder in options.sets:
+        with np.load(folder / "data.npz", allow_pickle=False) as stored:
+            if "X_test" in stored:  # classes
+                continue
+            X, y = stored["X"].astype(float), stored["y"].astype(float)
+        whole = np.flatnonzero(np.isfinite(X).all(axis=1) & np.isfinite(y))
+        whole = np.random.default_rng(0).permutation(whole)[: options.most]
+        begun, seeds = time.perf_counter(), range(options.first, options.first + options.splits)
+        found = [measured(X[whole], y[whole], seed) for seed in seeds]
+        print(
+            f"{folder.name:18}{len(whole):>7,}{told(found)}  {time.perf_counter() - begun:.0f} s",
+            flush=True,
+        )
+
+
+def measured(X: Any, y: Any, seed: int) -> dict[str, Any]:
+    """Fit nine tenths, and say of every other row whether intervals hold it, and how wide."""
+    order = np.random.default_rng(seed).permutation(len(X))
+    held, rest = np.split(order, [len(X) // 10])
+    model = RandomFeatureRidge().fit(X[rest], y[rest])
+    of_calibration, proper = np.split(rest, [int(_CALIBRATION * len(rest))])
+    # The same features and kernel, without the rows that tell the quantile.
+    split = RandomFeatureRidge(kernel=model.kernel_, scale=model.report_["scale"])
+    split.fit(X[proper], y[proper])
+    errors = np.sort(np.abs(y[of_calibration] - split.predict(X[of_calibration])))
+    intervals = model.model_.intervals
+    logs = intervals.log_errors(X[held], model.predict(X[held])[:, None])
+    found: dict[str, Any] = {"tenths": intervals.tenths(logs)[:, 0]}
+    for level in LEVELS:
+        low, high = model.predict(X[held], interval=level)[1].T
+        place = min(int(np.ceil(level * (len(errors) + 1))), len(errors)) - 1
+        inside = (low <= y[held]) & (y[held] <= high)
+        found[str(level)] = inside, np.mean(high - low) / (2.0 * errors[place])
+    return found
+
+
+def told(found: list[dict[str, Any]]) -> str:
+    tenths, text = np.concatenate([each["tenths"] for each in found]), ""
+    counts = np.bincount(tenths, minlength=10)
+    for level in LEVELS:
+        inside = [each[str(level)][0] for each in found]
+        shares = np.array([each.mean() for each in inside])
+        every = np.concatenate(inside)
+        worst = min(every[tenths == k].mean() for k in range(10) if counts[k])
+        draws = np.random.default_rng(0).binomial(np.maximum(counts, 1), level, (_DRAWS, 10))
+        chance = np.mean(np.min(draws / np.maximum(counts, 1), axis=1))
+        width = np.mean([each[str(level)][1] for each in found])
+        spread = np.sqrt(level * (1.0 - level) / len(every))
+        text += (
+            f"{f'{shares.mean():.1%} +-{spread:.1%}, {worst:.1%} ({chance:.1%}), {width:.2f}':>34}"
+        )
+    return text
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""What `accuracy.py` measures: real sets, contenders, and the picture of their errors."""

@@ -1,1 +1,0 @@
-"""The parts of `benchmark.py`: cases, rows, contenders, and what is said of them."""

@@ -1,1 +1,0 @@
-"""Classes of streamkern in the place of those that other projects test."""

@@ -1,1 +1,0 @@
-"""The parts of `fuzz.py`: files whose structure is strange."""
