@@ -157,22 +157,6 @@ def test_a_recipe_that_was_tampered_with_is_a_value_error_or_still_a_recipe():
     assert taken[True] > 20
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        *(Numbers(1), Numbers("n", 1), Numbers("n", np.nan), Numbers("n", 1.0, 0)),
-        *(Categories("c", levels) for levels in (("b", "a"), ("a", "a"), (), ["a"], (1.0, "a"))),
-        *(Categories("c", (1, 2)), Categories("c", (1.0, np.inf)), Categories("c", ("a",), 1)),
-        *(Ordinal("o", ("a", "b"), None), Ordinal("o", ("a", "a"), 0.0)),
-        *(Times("t", None), Times("t", 0.0, ("hour",)), Times("t", 0.0, ("day", "day"))),
-    ],
-    ids=repr,
-)
-def test_a_column_with_values_that_it_cannot_have_is_a_value_error(column):
-    with pytest.raises(ValueError, match=f"of '?{column.name}'?"):
-        column.check()
-
-
 @pytest.mark.parametrize("text", ["", "[" * 100_000, "1", "{}", "null", '{"format_version": 2}'])
 def test_a_text_that_is_no_recipe_is_a_value_error(text):
     with pytest.raises(ValueError):  # noqa: PT011  who reads it says where
