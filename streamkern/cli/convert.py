@@ -16,17 +16,11 @@ _SHOWN = 50
     click.argument("src"),
     click.argument("dst", metavar="DST.h5"),
     shared.several_option(
-        "--target",
-        "NAME",
-        "Column of a target: its name, in a .npy its number; may be given several times.",
-        "targets",
+        "--target", "NAME", "Column of a target; may be given several times.", "targets"
     ),
     click.option("--no-target", is_flag=True, help="All columns are inputs, as for `predict`."),
     shared.several_option(
         "--categorical", "NAME", "Column of categories or labels that are numbers."
-    ),
-    shared.several_option(
-        "--ordinal", "NAME=LEAST,...,MOST", "Column whose categories have an order, and the order."
     ),
     shared.several_option(
         "--missing",
@@ -35,7 +29,6 @@ _SHOWN = 50
     ),
     shared.several_option("--drop", "NAME", "Column to leave out."),
     click.option("--weights", metavar="NAME", help="Column of weights of rows."),
-    shared.count_option("--max-levels", 2, 64, "Inputs that a column of categories may become."),
     click.option("--impute", is_flag=True, help="Fill missing numbers of later tables too."),
     shared.id_option,
     shared.delimiter_option,
@@ -48,9 +41,9 @@ _SHOWN = 50
 def convert(console: Console, src: str, dst: str, **options: Any) -> None:
     """Write the table SRC as the datasets X and y of DST.h5, in chunks.
 
-    SRC ends in .csv or .tsv (with a header line; also .gz), .parquet, .npz (arrays X and y) or
-    .npy (one table). All columns but the targets become inputs. A table of numbers alone, with none
-    missing among inputs, stays as it is.
+    SRC ends in .csv or .tsv (with a header line; also .gz), .parquet, or .npz (arrays X and y).
+    All columns but the targets become inputs. A table of numbers alone, with none missing among
+    inputs, stays as it is.
 
     In other tables text becomes one input a category, dates and times become seconds and their
     place in the day, week and year, and missing values are filled with the mean, with one more
@@ -62,12 +55,11 @@ def convert(console: Console, src: str, dst: str, **options: Any) -> None:
     targets = options["targets"]
     if options["no_target"] and targets:
         raise ParameterError("--target and --no-target exclude each other; give one of them.")
-    named = "categorical drop weights max_levels impute ids delimiter decimal thousands like force"
+    named = "categorical drop weights impute ids delimiter decimal thousands like force"
     result = convert_table(
         src,
         dst,
         targets=None if options["no_target"] else targets,
-        ordinal=dict(map(_ordered, options["ordinal"])),
         missing=options["missing"] or None,
         header=not options["no_header"],
         **{name: options[name] for name in named.split()},
@@ -92,10 +84,3 @@ def convert(console: Console, src: str, dst: str, **options: Any) -> None:
             f"{result['unseen_categories']:,} hold categories that the recipe has not."
         )
     console.result(result)
-
-
-def _ordered(given: str) -> tuple[str, list[str]]:
-    name, mark, levels = given.rpartition("=")
-    if not mark:
-        raise ParameterError(f"--ordinal must be NAME=LEAST,...,MOST, not {given}; name the order.")
-    return name, [level.strip() for level in levels.split(",")]

@@ -71,13 +71,8 @@ def _show_columns(console: Console, source: Any, tables: Sequence[Path]) -> None
     from streamkern.sources.preprocessing import recipe_of
 
     recipe: Any = recipe_of(source.describe())
-    rows = [
-        (column.name, type(column).__name__.lower(), f"{len(column.inputs()):,}")
-        for column in recipe.columns
-    ]
-    rows += [(name, f"left out: {why}", "0") for name, why in recipe.left_out.items()]
     files = listed([table.name for table in tables], _MOST_FILES)
-    console.table(f"{source.n_samples:,} rows of {files}", rows, ("column", "taken for", "inputs"))
+    console.table(f"{source.n_samples:,} rows of {files}", recipe.in_words(), ("column", "becomes"))
 
 
 def _row(each: Contents) -> tuple[str, ...]:

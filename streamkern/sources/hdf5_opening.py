@@ -32,7 +32,9 @@ _KNOWN_REASONS = {
     "it end, or run `h5clear -s` on the file.",
 }
 # What to do with files of other kinds, by their endings.
-_OTHERS = dict.fromkeys((".npz", ".npy"), "make HDF5 of it with `streamkern convert`.") | {
+_OTHERS = {
+    ".npz": "make HDF5 of it with `streamkern convert`.",
+    ".npy": "fit to numpy.load(path, mmap_mode='r') in Python, or write it to HDF5 with h5py.",
     **dict.fromkeys((".xls", ".xlsx", ".ods"), "export it as CSV."),
     **dict.fromkeys((".feather", ".arrow", ".orc", ".json", ".jsonl"), "write it as Parquet."),
     **dict.fromkeys(

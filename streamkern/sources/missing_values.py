@@ -19,17 +19,14 @@ _MOST_BYTES = 4096
 
 
 class MissingValues(NamedTuple):
-    """What is missing of the numbers of one dataset, and how many there are without a sign."""
+    """What is missing of the numbers of one dataset."""
 
     equal_to: list[float]
     least: float
     most: float
-    modulus: float  # 0 where signs count
 
     def mark(self, values: Array) -> None:
         """Put NaN in the place of what is missing, in floats as they were read."""
-        if self.modulus:
-            np.mod(values, self.modulus, out=values)
         gone = (values < self.least) | (values > self.most)
         with np.errstate(over="ignore"):
             for each in self.equal_to:
@@ -48,62 +45,54 @@ class MissingValues(NamedTuple):
 def missing_values_of(dataset: h5py.Dataset, name: str) -> MissingValues | None:
     """Return what is missing of a dataset of numbers, None if nothing can be.
 
-    Raises DataError if the numbers are packed, or an attribute may name a number and cannot be
-    read as one.
+    Raises DataError if the numbers are packed or without a sign, or an attribute may name a number
+    and is none.
     """
     if not len(dataset.attrs) or dataset.dtype.kind not in "fiu":
         return None
     packed = [each for each, usual in _PACKING.items() if (_numbers(dataset, each) != usual).any()]
-    is_unsigned = False
     if dataset.dtype.kind != "f" and "_Unsigned" in dataset.attrs:
-        said = [bytes(each).lower() for each in _values(dataset, "_Unsigned", "S")]
-        is_unsigned = said == [b"true"]
-        if not is_unsigned and (said != [b"false"] or dataset.dtype.kind == "u"):
+        is_text = dataset.attrs.get_id("_Unsigned").dtype.kind == "S"
+        if not is_text or bytes(np.ravel(dataset.attrs["_Unsigned"])[0]).lower() != b"false":
             packed.append("_Unsigned")
     if packed:
         raise DataError(
             f"{name} holds no plain numbers, by its attribute {packed[0]}; write those that they "
             f"stand for, with NaN where one is missing."
         )
-    modulus = 2.0 ** (8 * dataset.dtype.itemsize) * (is_unsigned and dataset.dtype.kind == "i")
 
     def numbers(*attributes: str) -> list[float]:
         found = np.concatenate([_numbers(dataset, attribute) for attribute in attributes])
         if dataset.dtype.kind == "f":  # rounded as the values are
             with np.errstate(over="ignore"):
                 found = found.astype(dataset.dtype).astype(np.float64)
-        return (np.mod(found, modulus) if modulus else found)[~np.isnan(found)].tolist()
+        return found[~np.isnan(found)].tolist()
 
     equal_to = numbers("_FillValue", "missing_value")
     least = min(numbers("valid_min", "valid_range"), default=-np.inf)
     most = max(numbers("valid_max", "valid_range"), default=np.inf)
-    if not (equal_to or modulus or np.isfinite(least) or np.isfinite(most)):
+    if not (equal_to or np.isfinite(least) or np.isfinite(most)):
         return None
-    return MissingValues(equal_to, least, most, modulus)
+    return MissingValues(equal_to, least, most)
 
 
 def _numbers(dataset: h5py.Dataset, name: str) -> Array:
-    """Return what an attribute holds, as numbers; text without a digit, as 'none', names none."""
-    texts = [bytes(each).decode("latin-1") for each in _values(dataset, name, "S")]
-    what = ""
-    if name in dataset.attrs and dataset.attrs.get_id(name).dtype.kind == "O":
-        what = "text of variable length"
-    try:
-        found = [float(each) for each in texts if any(letter.isdigit() for letter in each)]
-    except ValueError as error:
-        found, what = [], str(error)
-    if what:
-        raise DataError(
-            f"{dataset.name} has an attribute {name} that cannot be read as a number ({what}); "
-            f"write the number itself."
-        )
-    return np.append(found, _values(dataset, name, "fiu")).astype(np.float64)
-
-
-def _values(dataset: h5py.Dataset, name: str, kinds: str) -> Array:
-    """Return what an attribute holds if it is small, of these kinds, and not kept in a heap."""
+    """Return the numbers of an attribute; a text of one number is that, one without digits none."""
     attribute = dataset.attrs.get_id(name) if name in dataset.attrs else None
-    if attribute is None or attribute.shape is None or attribute.dtype.kind not in kinds:
+    if attribute is None or attribute.shape is None or attribute.get_storage_size() > _MOST_BYTES:
         return np.empty(0)
-    is_small = attribute.get_storage_size() <= _MOST_BYTES
-    return np.ravel(dataset.attrs[name]) if is_small else np.empty(0)
+    if attribute.dtype.kind in "fiu":
+        return np.ravel(dataset.attrs[name]).astype(np.float64)
+    what = "text of variable length"
+    if attribute.dtype.kind == "S":
+        texts = [bytes(each).decode("latin-1") for each in np.ravel(dataset.attrs[name])]
+        try:
+            return np.array([float(each) for each in texts if any(map(str.isdigit, each))])
+        except ValueError as error:
+            what = str(error)
+    elif attribute.dtype.kind != "O":
+        return np.empty(0)
+    raise DataError(
+        f"{dataset.name} has an attribute {name} that cannot be read as a number ({what}); write "
+        f"the number itself."
+    )

@@ -1,8 +1,7 @@
 """Tables in other formats, written to chunked HDF5 a piece at a time, as numbers or by a recipe."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,16 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed, unknown
-from streamkern.sources.numpy_tables import NoRowsError, NotNumbersError
 from streamkern.sources.preprocessing import RECIPE, Recipe, RecipeOptions
-from streamkern.sources.preprocessing.column_encoders import Numbers, Tally
-from streamkern.sources.tables import discover_tables, is_table, open_batches, open_table
+from streamkern.sources.preprocessing.column_encoders import Tally
+from streamkern.sources.tables import (
+    NoRowsError,
+    checked_file,
+    discover_tables,
+    is_table,
+    open_batches,
+    read_npz,
+)
 from streamkern.storage.codec import read_recipe
 from streamkern.storage.hdf5_files import RowWriter
 from streamkern.storage.outputs import check_format, check_output, local_path
@@ -33,11 +38,9 @@ def convert(
     *,
     targets: Sequence[str] | None = (),
     categorical: Sequence[str] = (),
-    ordinal: Mapping[str, Sequence[str]] | None = None,
     missing: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     weights: str | None = None,
-    max_levels: int = 64,
     impute: bool = False,
     header: bool = True,
     ids: Sequence[str] = (),
@@ -50,12 +53,12 @@ def convert(
     """Write a table as the datasets X (n, p) and y (n,) or (n, q) of an HDF5 file.
 
     A table of numbers alone with no input missing keeps them: CSV and Parquet columns become
-    float32 where that holds every value of their types, else float64.  NumPy arrays keep their
-    type, and NaN.  In any other CSV or Parquet file,
+    float32 where that holds every value of their types, else float64.  Arrays of an `.npz` keep
+    their type, and NaN.  In any other CSV or Parquet file,
 
-    - text becomes an input a category, 1 or 0; beyond `max_levels` the rarest share one input.
+    - text becomes an input a category, 1 or 0; beyond 64 the rarest share one input.
       A category that comes up later only is 0 in all of them, or is one of the rarest.
-    - categories with an order become their places in it.
+    - categories whose type in Parquet has an order become their places in it.
     - dates and times become seconds since the start of 1970, and sine and cosine of the day, the
       week and the year where the rows go through it at least twice.
     - true and false are 1 and 0.
@@ -66,31 +69,26 @@ def convert(
     - a target of text is written as labels, UTF-8 of fixed length; rows without one are left out.
 
     What became of every column is a recipe, stored in the file and in models that are fitted to
-    it, and applied to other tables by `like` and by `predict`.  Tables are read a piece at a time,
-    mixed ones twice, except the arrays of an `.npz`, which are read whole.
+    it, and applied to other tables by `like` and by `predict`.  Tables are read twice, a piece at a
+    time; the arrays of an `.npz` are read whole.
 
     Parameters
     ----------
     src : path
-        `.csv` or `.tsv` with a header line (also `.gz`), `.parquet`, `.npz` or `.npy`.
+        `.csv` or `.tsv` with a header line (also `.gz`), `.parquet`, or `.npz`.
     dst : path
         The HDF5 file to write.
     targets : sequence of str, or None for a file of inputs alone
-        CSV and Parquet: names of the target columns, at least one.  `.npy`: their numbers, from
-        0, or from -1 at the end.  `.npz`: none, since the array y is the target.
+        Names of the target columns, at least one; none of an `.npz`, whose array y is the target.
     categorical : sequence of str
         Columns that are categories, though they hold numbers: those of a CSV are text as written
         unless all are plain numbers, without zeros before them.  A target here is one of labels.
-    ordinal : mapping of str to sequence of str, optional
-        Columns whose categories have an order, and that order from the least.
     missing : sequence of str, optional
         Texts that mean missing, beside the empty one, in place of '?', 'NA', 'NaN', 'null', ...
     drop : sequence of str
         Columns to leave out.
     weights : str, optional
         The column of weights of rows, written as the dataset `weights` (n,).
-    max_levels : int
-        How many inputs a column of categories may become.
     impute : bool
         Fill missing values of later tables too where all columns here are numbers, none missing.
     header : bool
@@ -123,43 +121,33 @@ def convert(
     source = local_path(src)
     if source != Path(dst):
         check_format(dst, "HDF5")
-    columns = categorical, ordinal or {}, missing, drop, weights, max_levels, impute
+    columns = categorical, missing, drop, weights, impute
     options = RecipeOptions(*columns, header, ids, delimiter, decimal, thousands)
-    if options.is_given and not is_table(source):
+    if (options.is_given or like) and not is_table(source):
         raise ParameterError(f"{source} is no CSV or Parquet; such options are for these alone.")
     if like is not None and (options.is_given or targets):
         raise ParameterError(
             "like takes all from another recipe, so it goes with no other options; leave them out."
         )
     check_output(dst, force=force, inputs=[source, *([] if like is None else [like])])
-    if like is None and not options.is_given:
-        try:
-            return write_plain(source, dst, targets, force=force)
-        except NotNumbersError:  # so there is more in it than numbers, or less
-            pass
+    if checked_file(source) == ".npz":
+        return _write_arrays(source, dst, targets, force=force)
     recipe = discover_tables([source], targets, options) if like is None else read_recipe(like)
     tally, how = Tally(), dict[str, Any](with_targets=targets is not None, with_ids=True)
     result = write_encoded(source, dst, recipe, tally, force=force, **how)
     return result if like is None else result | tally.as_dict()
 
 
-def write_plain(
+def _write_arrays(
     source: Path, dst: str | Path, targets: Sequence[str] | None, *, force: bool
 ) -> dict[str, Any]:
-    """Write a table of numbers alone, or raise NotNumbersError."""
-    table = open_table(source, targets)
-    features, named = table.feature_names, table.target_names
-
-    def pieces() -> Iterator[Rows]:
-        for X, y in table.pieces:
-            if is_table(source) and np.isnan(X).any():
-                raise NotNumbersError
-            yield X, y, None, {}
-
-    names, recipe = [*features, *named], None
-    if is_table(source) and len(set(names)) == len(names):
-        recipe = Recipe(tuple(map(Numbers, features)), tuple(named))
-    return write_rows(source, dst, pieces(), features, named, recipe=recipe, force=force)
+    if targets:
+        raise DataError(f"{source} names its target itself, as the array y; give no targets.")
+    X, y = read_npz(source, with_y=targets is not None)
+    step = max(_PIECE_BYTES // (X.shape[1] * X.itemsize), 1)
+    parts = (slice(start, start + step) for start in range(0, len(X), step))
+    pieces: Iterator[Rows] = ((X[i], None if y is None else y[i], None, {}) for i in parts)
+    return _write_rows(source, dst, pieces, None, (), force=force)
 
 
 def write_encoded(
@@ -227,21 +215,20 @@ def write_encoded(
                 f"fill that column."
             )
 
-    names = recipe.feature_names, recipe.targets if with_targets else ()
-    result = write_rows(source, dst, pieces(), *names, recipe=recipe, force=force)
+    targets = recipe.targets if with_targets else ()
+    result = _write_rows(source, dst, pieces(), recipe, targets, force=force)
     if recipe.is_plain and not recipe.left_out:
         return result
     return {**result, "columns": dict(recipe.in_words()), "unlabelled_rows": unlabelled}
 
 
-def write_rows(
+def _write_rows(
     source: Path,
     dst: str | Path,
     pieces: Iterator[Rows],
-    features: Sequence[str],
+    recipe: Recipe | None,
     targets: Sequence[str],
     *,
-    recipe: Recipe | None,
     force: bool,
 ) -> dict[str, Any]:
     """Write rows, where they come from, what their columns are called and how they became rows."""
@@ -266,12 +253,10 @@ def write_rows(
         if not rows:
             raise NoRowsError(f"{source} has no rows; at least one is needed.")
         writer.note("source", source.name)
-        for name, columns in (("feature_names", features), ("target_names", targets)):
-            if columns:
-                writer.note(name, json.dumps(list(columns)))
-        written = writer.file["X"]
+        if targets:
+            writer.note("target_names", json.dumps(list(targets)))
         if recipe is not None:
-            single = bool(written.dtype == np.float32)
-            writer.file[RECIPE] = fixed(replace(recipe, single=single).to_json())
-        counts = {"rows": rows, "n_features": written.shape[1], "n_targets": n_targets}
+            writer.note("feature_names", json.dumps(recipe.feature_names))
+            writer.file[RECIPE] = fixed(recipe.to_json())
+        counts = {"rows": rows, "n_features": writer.file["X"].shape[1], "n_targets": n_targets}
     return counts | {"missing_rows": missing, "output": str(dst)}

@@ -1,7 +1,7 @@
 """Rows of tables, converted to HDF5 for as long as a job reads them."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,15 +12,13 @@ from streamkern.errors.urls import is_url
 from streamkern.sources import open_hdf5
 from streamkern.sources.hdf5 import HDF5Source
 from streamkern.sources.headers import matching, size_and_time
-from streamkern.sources.numpy_tables import NoRowsError, NotNumbersError
 from streamkern.sources.preprocessing import Recipe, RecipeOptions
 from streamkern.sources.preprocessing.column_encoders import Tally
 from streamkern.sources.preprocessing.discovery import warn_of_left_out
 from streamkern.sources.preprocessing.recipe import reserved
-from streamkern.sources.tables import discover_tables, is_table
-from streamkern.storage.codec import read_recipe
+from streamkern.sources.tables import NoRowsError, discover_tables, is_table
 from streamkern.storage.outputs import local_path
-from streamkern.storage.table_conversion import write_encoded, write_plain
+from streamkern.storage.table_conversion import write_encoded
 from streamkern.storage.temporary_paths import temporary_path
 
 
@@ -98,18 +96,19 @@ def opened_tables(
                 f"predictions are; rename the column."
             )
         try:
-            if isinstance(recipe, RecipeOptions):
-                recipe = replace(recipe, categorical=targets or () if how.get("labels") else ())
-            used = _recipe_of(tables, paths, recipe, targets, must_encode=fold_column is not None)
+            is_new = isinstance(recipe, RecipeOptions)
+            used: Any = recipe
+            if is_new:
+                labels = (targets or ()) if how.get("labels") else ()
+                used = discover_tables(tables, targets, replace(used, categorical=labels))
             for table, path in zip(tables, paths, strict=True):
                 try:
-                    is_made = path.exists()
-                    found = {} if is_made else write_encoded(table, path, used, tally, **more)
+                    found = write_encoded(table, path, used, tally, **more)
                     held.append((table, path, found.get("unlabelled_rows", 0)))
                 except NoRowsError:
                     if not held and table == tables[-1]:
                         raise
-            if used is recipe:
+            if not is_new:
                 tally.warn(set() if told is None else told)
             elif told is None:
                 warn_of_left_out(used)
@@ -128,21 +127,3 @@ def opened_tables(
             for path, table in zip(paths, tables, strict=True):
                 said = said.replace(str(path), str(table))
             raise type(error)(said) from error
-
-
-def _recipe_of(
-    tables: Sequence[Path],
-    paths: Sequence[Path],
-    recipe: Recipe | RecipeOptions,
-    targets: Sequence[str] | None,
-    *,
-    must_encode: bool,
-) -> Recipe:
-    """Return the recipe of tables; a single one of numbers alone is written at once, if it may."""
-    if isinstance(recipe, Recipe):
-        return recipe
-    if len(tables) == 1 and not (recipe.is_given or must_encode):
-        with suppress(NotNumbersError):
-            write_plain(tables[0], paths[0], targets, force=False)
-            return read_recipe(paths[0])
-    return discover_tables(tables, targets, recipe)

@@ -3,7 +3,7 @@
 import h5py
 import numpy as np
 import pytest
-from commandline import refused, report_of, streamkern
+from commandline import refused, streamkern
 
 
 @pytest.fixture
@@ -20,13 +20,6 @@ def test_a_table_becomes_a_file_that_fits(table, tmp_path):
     assert done.stderr == "note: 1 rows have missing values; fit with --on-bad-rows skip.\n"
     with h5py.File(tmp_path / "o.h5") as file:
         assert (file["X"].shape, file["y"].shape) == ((30, 3), (30,))
-
-
-def test_json_is_the_last_line_with_the_result(table, tmp_path):
-    out = tmp_path / "o.h5"
-    found = report_of("convert", table, out, "--target", "price", "--target", "a")
-    sizes = {"rows": 30, "n_features": 2, "n_targets": 2, "missing_rows": 1}
-    assert found == sizes | {"output": str(out)}
 
 
 def test_a_table_to_be_predicted_has_no_target(table, tmp_path):

@@ -7,10 +7,6 @@ import pytest
 from commandline import invoke, refused, report_of, streamkern, unchanged_by, write
 from rows_read import inside
 
-from streamkern import load
-from streamkern.errors import StreamkernWarning
-from streamkern.storage.hdf5_files import exported
-
 TABLE = """age, workclass, hours, income
 39, State-gov, 40, 0.5
 50, Private, ?, 1.5
@@ -135,30 +131,6 @@ def test_rows_without_a_label_are_left_out_and_counted(folder):
     assert "none of the 40 rows of none.csv has a label in 'pay'" in sentence
 
 
-def test_the_raw_table_has_the_scores_of_its_converted_rows(table):
-    options = ("--random-features", 16, "--components", 2, "--quiet")
-    streamkern("pca", "train.h5", "--out", "pca.h5", *options)
-    found = load("pca.h5")
-    streamkern("transform", "pca.h5", "new.csv", "--out", "raw.h5")
-    streamkern("convert", "new.csv", "new.h5", "--like", "pca.h5", "--no-target")
-    streamkern("transform", "pca.h5", "new.h5", "--out", "rows.h5")
-    with h5py.File("raw.h5") as raw, h5py.File("rows.h5") as rows:
-        assert raw["X"].shape == (2, 2)
-        np.testing.assert_array_equal(raw["X"][:], rows["X"][:])
-        frame = pd.read_csv("new.csv", dtype=str, keep_default_na=False)
-        with pytest.warns(StreamkernWarning, match="X has no names of columns"):
-            mine = found.transform(found.recipe_.transform(frame))
-        np.testing.assert_allclose(raw["X"][:], mine, rtol=1e-6, atol=1e-9)
-    assert report_of("transform", "pca.h5", "*.csv", "--out", "both.h5")["rows"] == 7
-    for name, read in (("z.csv", pd.read_csv), ("z.parquet", pd.read_parquet)):
-        streamkern("transform", "pca.h5", "new.csv", "--out", name)
-        assert list(read(name)) == ["X_0", "X_1"]
-        np.testing.assert_allclose(read(name), mine, rtol=1e-6, atol=1e-9)
-    same = ("transform", "pca.h5", "new.csv", "--out", "new.csv", "--force", "--quiet")
-    assert "new.csv is an input of this job" in refused(*same)
-    assert not [name for name in inside(table) if name.startswith(".")]
-
-
 def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(table):
     rng = np.random.default_rng(0)
     age, hours = rng.integers(18, 80, 200), rng.integers(10, 60, 200)
@@ -203,7 +175,6 @@ def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(table):
         ("predict model.h5 inf.csv --out o.h5", "first at inf.csv, row 1"),
         ("convert new.csv o.h5 --like model.h5", "'income', .* (--no-target) and `predict` take"),
         ("convert new.csv o.h5 --like new.csv", "new.csv has no recipe that can be read"),
-        ("convert new.csv o.h5 --ordinal size", "--ordinal must be NAME=LEAST,...,MOST, not size"),
     ],
 )
 def test_an_error_is_one_sentence_and_leaves_nothing(table, command, why):
@@ -221,17 +192,3 @@ def test_a_model_of_rows_alone_cannot_take_a_table(table):
     streamkern("fit", "plain.h5", "--out", "other.h5", *options)
     sentence = refused("predict", "other.h5", "new.csv", "--out", "o.h5", "--quiet")
     assert "other.h5 was not fitted to a table, so new.csv cannot become inputs" in sentence
-
-
-def test_columns_of_predictions_become_columns_of_a_csv(folder):
-    values = np.random.default_rng(0).standard_normal((70_000, 2))
-    labels = np.where(values[:, 0] > 0, "é".encode(), b"no")
-    with exported(folder / "p.csv") as path, h5py.File(path, "w") as file:
-        file["y_pred"] = labels.astype(h5py.string_dtype("utf-8", 2))
-        file["y_proba"] = values
-        file["classes"] = np.array([b"no", "é".encode()], h5py.string_dtype("utf-8", 2))
-    frame = pd.read_csv(folder / "p.csv", dtype=str)  # as numbers some readers round them
-    assert list(frame) == ["y_pred", "y_proba_no", "y_proba_é"]
-    assert frame["y_pred"].tolist() == [label.decode() for label in labels.tolist()]
-    np.testing.assert_allclose(frame.iloc[:, 1:].astype(float), values, rtol=1e-14)
-    assert inside(folder) == ["data.h5", "p.csv"]

@@ -197,12 +197,14 @@ def test_rows_that_are_not_finite_are_named_by_column(tmp_path):
 
 
 def test_moments_of_tables_whose_columns_have_other_codes_do_not_merge(tmp_path):
-    mixed()[["age", "size", "pay"]].to_csv(tmp_path / "t.csv", index=False)
+    frame = mixed()[["age", "size", "pay"]]
     model = streamkern.RandomFeatureRidge(n_components=16, standardize=False, kernel="matern32")
     made = []
     for sizes in ("sm", "ms"):
         path = tmp_path / f"{sizes}.h5"
-        streamkern.convert(tmp_path / "t.csv", path, targets=["pay"], ordinal={"size": sizes})
+        typed = frame.assign(size=pd.Categorical(frame["size"], [*sizes], ordered=True))
+        typed.to_parquet(tmp_path / "t.parquet")
+        streamkern.convert(tmp_path / "t.parquet", path, targets=["pay"])
         made.append(model.moments(streamkern.open_hdf5(path)))
     with pytest.raises(DataError, match="tables have other categories or codes"):
         made[0].merge(made[1], repeated_rows=True)

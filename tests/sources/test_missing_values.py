@@ -125,17 +125,9 @@ def test_labels_that_are_the_fill_value_are_missing(tmp_path):
     assert found.tolist() == [None if i % 3 == 2 else i % 3 for i in range(N)]
 
 
-@pytest.mark.parametrize("bits", [8, 16, 32])
-def test_integers_without_a_sign_are_read_so(tmp_path, bits):
-    values = np.random.default_rng(0).integers(0, 2**bits, (N, 2)).astype(f"u{bits // 8}")
-    fill = np.array([values[0, 0]]).view(f"i{bits // 8}")[0]
-    signed = values.view(f"i{bits // 8}")
-    path = stored(tmp_path / "a.h5", signed, _Unsigned=np.bytes_("true"), _FillValue=fill)
-    expected = np.where(values == values[0, 0], np.nan, values.astype(float))
-    np.testing.assert_array_equal(read(path).X, expected)
-
-
-@pytest.mark.parametrize("attributes", [{"_Unsigned": "true"}, {"scale_factor": 0.5}])
+@pytest.mark.parametrize(
+    "attributes", [{"_Unsigned": "true"}, {"_Unsigned": np.bytes_("true")}, {"scale_factor": 0.5}]
+)
 def test_attributes_that_are_packing_or_kept_in_a_heap_are_refused(tmp_path, attributes):
     path = stored(tmp_path / "a.h5", X.astype("i1"), **attributes)
     with pytest.raises(DataError, match=f"by its attribute {next(iter(attributes))}"):

@@ -1,7 +1,6 @@
 """Tables in other formats become HDF5 with the same numbers, or a sentence."""
 
 import gzip
-import io
 import json
 import os
 import pickle
@@ -74,22 +73,6 @@ def test_a_table_is_the_same_numbers_bit_for_bit(table_file, tmp_path, small_pie
         assert file.attrs["source"].startswith("t.")
 
 
-def test_a_column_may_turn_from_whole_to_fractional_late(table_file, tmp_path, small_pieces):
-    table = frame(500)
-    table["b"] = np.arange(500.0)
-    table["c"] = [1.0] * 400 + [0.5] * 100
-    path = table_file(table)
-    if "parquet" not in path.name:
-        text = table.astype({"b": "Int64"}).astype({"b": object}).copy()
-        text.loc[499, "b"] = 1e-3
-        text.to_csv(path, index=False, sep="\t" if "tsv" in path.name else ",")
-        table.loc[499, "b"] = 1e-3
-    convert(path, tmp_path / "o.h5", targets=["price"])
-    np.testing.assert_array_equal(
-        read(tmp_path / "o.h5")["X"], table[["a", "b", "c"]].astype(float)
-    )
-
-
 def test_targets_that_do_not_fit_the_columns_are_refused(table_file, tmp_path):
     many = pd.DataFrame(np.zeros((2, 50)), columns=[f"x{j}" for j in range(50)])
     for table, targets, why in (
@@ -138,12 +121,6 @@ def test_numbers_are_read_as_people_write_them(tmp_path, text, X):
     np.testing.assert_array_equal(read(tmp_path / "o.h5")["y"][:2], [1, 3])
 
 
-def test_a_target_that_two_columns_are_called_is_refused(tmp_path):
-    (tmp_path / "t.csv").write_text("a,b,a\n1,2,3\n")
-    with pytest.raises(DataError, match="more than one column 'a'"):
-        convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["a"])
-
-
 @pytest.mark.parametrize(
     ("dtype", "single"),
     [(dtype, True) for dtype in ("f2", "f4", "i1", "u1", "i2", "u2", "?")]
@@ -172,18 +149,6 @@ def test_decimals_are_numbers_and_the_unnamed_index_of_pandas_is_left_out(tmp_pa
     np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"], [[1.25, 0], [1.25, 1]])
 
 
-def test_damage_in_a_page_with_a_checksum_is_found(tmp_path):
-    path = tmp_path / "t.parquet"
-    table, plain = pa.Table.from_pandas(frame(10_000)), {"compression": "none"}
-    parquet.write_table(table, path, write_page_checksum=True, use_dictionary=False, **plain)
-    with path.open("r+b") as file:
-        file.seek(5000)
-        file.write(b"\xff" * 8)
-    with pytest.raises(DataError, match=r"t\.parquet cannot be read \(.*(CRC|checksum|crc)"):
-        convert(path, tmp_path / "o.h5", targets=["price"])
-    assert inside(tmp_path) == ["t.parquet"]
-
-
 @pytest.mark.parametrize(
     ("dtype", "order"), [("f4", "C"), ("f8", "F"), (">f4", "F"), ("i8", "C"), ("u1", "F")]
 )
@@ -199,36 +164,60 @@ def test_npz_arrays_keep_their_type(tmp_path, small_pieces, dtype, order):
     assert (result["rows"], result["n_features"], result["n_targets"]) == (1000, 3, 1)
 
 
-@pytest.mark.parametrize(
-    ("y", "n_targets", "missing"),
-    [
-        (np.zeros((20, 1)), 1, 2),
-        (np.full((20, 3), np.nan), 3, 20),
-        (None, 0, 2),
-        (np.eye(20) > 0, 20, 2),
-    ],
-)
-def test_targets_of_an_npz_keep_their_columns_and_missing_values_are_counted(
-    tmp_path, y, n_targets, missing
-):
-    X = np.zeros((20, 2))
-    X[3], X[4, 1] = np.nan, np.nan
-    np.savez_compressed(tmp_path / "t.npz", X=X, **{} if y is None else {"y": y})
-    result = convert(tmp_path / "t.npz", tmp_path / "o.h5")
-    assert (result["n_targets"], result["missing_rows"]) == (n_targets, missing)
-    written = read(tmp_path / "o.h5")
-    assert ("y" in written) == (y is not None)
-    if y is not None:
-        np.testing.assert_array_equal(written["y"], y.astype("u1") if y.dtype == bool else y)
-        assert open_hdf5(tmp_path / "o.h5").n_targets == n_targets
-
-
 class Bomb:
     def __reduce__(self):
         return os.mkdir, ("bomb",)
 
 
-@pytest.mark.parametrize("name", ["X", "y", "t.npy", "t.npz"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *(("t.csv", text) for text in (b"", b"\n\n", b"\x00\xff\xfe" * 100, b"a,b\xe9\n1,2\n")),
+        ("t.csv.gz", gzip.compress(b"a,b\n" + b"1.25,2.5\n" * 10_000)[:100]),
+        ("t.csv.gz", b"a,b\n1,2\n"),
+        ("t.parquet", b"PAR1"),
+        ("t.npz", b"PK"),
+    ],
+    ids=range(8),
+)
+def test_what_is_damaged_or_another_format_is_refused_and_leaves_nothing(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=rf"{name}.* (cannot be read|has no column)"):
+        convert(tmp_path / name, tmp_path / "o.h5", targets=() if "npz" in name else ["a"])
+    assert inside(tmp_path) == [name]
+
+
+TABLE = np.zeros((5, 4))
+
+
+@pytest.mark.parametrize(
+    ("held", "targets", "why"),
+    [
+        ({"Z": TABLE}, (), r"needs an array X \(n, p\), but holds: Z"),
+        ({"X": np.zeros(3)}, (), "X must be a table"),
+        ({"X": np.zeros((0, 3))}, (), "has no rows"),
+        ({"X": np.full((3, 2), "a")}, (), "X must hold numbers, not <U1"),
+        ({"X": TABLE, "y": np.zeros(4)}, (), "X has 5 rows, but y has 4"),
+        ({"X": TABLE, "y": np.zeros(5)}, ["y"], "as the array y; give no targets"),
+    ],
+)
+def test_arrays_that_are_no_table_of_rows_are_refused(tmp_path, held, targets, why):
+    np.savez(tmp_path / "t.npz", **held)
+    with pytest.raises(DataError, match=why):
+        convert(tmp_path / "t.npz", tmp_path / "o.h5", targets=targets)
+    assert inside(tmp_path) == ["t.npz"]
+
+
+def test_an_npz_that_claims_too_much_is_refused(tmp_path, monkeypatch):
+    np.savez(tmp_path / "t.npz", X=TABLE)
+    infos = zipfile.ZipFile(tmp_path / "t.npz").infolist()
+    infos[0].file_size = 1 << 50
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda _: infos)
+    with pytest.raises(DataError, match="is read whole, which takes"):
+        convert(tmp_path / "t.npz", tmp_path / "o.h5")
+
+
+@pytest.mark.parametrize("name", ["X", "y", "t.npz"])
 def test_pickles_and_objects_in_numpy_files_are_refused_and_never_run(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / (name if "." in name else "t.npz")
@@ -237,109 +226,16 @@ def test_pickles_and_objects_in_numpy_files_are_refused_and_never_run(tmp_path, 
     else:
         arrays = {"X": np.zeros((2, 2)), "y": np.zeros(2)}
         np.savez(path, **arrays | {name: np.array([[Bomb()], [Bomb()]])})
-    with pytest.raises(DataError, match=r"Python objects, which are never loaded|cannot be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         convert(path, tmp_path / "o.h5")
     assert inside(tmp_path) == [path.name]
 
 
-def of_numpy(write, *arrays, **named):
-    file = io.BytesIO()
-    write(file, *arrays, **named)
-    return file.getvalue()
-
-
-TABLE = np.zeros((5, 4))
-NPY, NPZ = of_numpy(np.save, TABLE), of_numpy(np.savez, X=np.arange(200.0), y=TABLE)
-PACKED = of_numpy(np.savez_compressed, X=np.random.default_rng(0).random((100, 2)))
-LONG = gzip.compress(b"a,b\n" + b"1.25,2.5\n" * 10_000)
-NO_TABLES = [
-    *(("t.csv", text) for text in (b"", b"\n\n", b"\x00\xff\xfe" * 100, b"a,b\xe9\n1,2\n")),
-    *(("t.csv.gz", text) for text in (LONG[: len(LONG) // 2], b"a,b\n1,2\n")),
-    *(("t.npy", NPY.replace(bracket, b" ", 1)) for bracket in (b"}", b")", b"{")),
-    *(("t.npz", made[:400] + bytes([made[400] ^ 255]) + made[401:]) for made in (NPZ, PACKED)),
-    *(("t.npy", NPZ), ("t.npz", NPY)),
-]
-
-
-@pytest.mark.parametrize(("name", "content"), NO_TABLES, ids=range(len(NO_TABLES)))
-def test_what_is_damaged_or_another_format_is_refused_and_leaves_nothing(tmp_path, name, content):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=rf"{name}.* (cannot be read|has no column|rename it)"):
-        convert(tmp_path / name, tmp_path / "o.h5", targets=["a"] if "csv" in name else ())
-    assert inside(tmp_path) == [name]
-
-
-@pytest.mark.parametrize(
-    ("held", "targets", "why"),
-    [
-        ({"Z": TABLE}, (), r"needs an array X \(n, p\), but holds: Z"),
-        ({"X": np.zeros(3)}, (), "X must be a table"),
-        ({"X": np.zeros((3, 0))}, (), "X must be a table"),
-        ({"X": np.zeros((0, 3))}, (), "has no rows"),
-        ({"X": TABLE.astype(complex)}, (), "X must hold numbers, not complex128"),
-        ({"X": np.full((3, 2), "a")}, (), "X must hold numbers, not <U1"),
-        ({"X": TABLE, "y": np.zeros(4)}, (), "X has 5 rows, but y has 4"),
-        ({"X": TABLE, "y": np.zeros(())}, (), "y must be a table"),
-        ({"X": TABLE, "y": np.zeros((5, 1, 1))}, (), "y must be a table"),
-        ({"X": TABLE, "y": np.full(5, "a")}, (), "y must hold numbers"),
-        ({"X": TABLE, "y": np.zeros(5)}, ["y"], "as the array y; give no targets"),
-        (np.zeros(5), (), "must be a table, not of shape"),
-        (np.zeros((5, 0)), (), "must be a table, not of shape"),
-        (np.zeros((0, 4)), (), "has no rows"),
-        (np.zeros((5, 4), "M8[s]"), (), "must hold numbers"),
-        (np.zeros(5, [("a", "f4")]), (), "must hold numbers"),
-        (np.array([[1, "a"]], object), (), "holds Python objects"),
-        (TABLE, ["3", "-1"], "name every target once"),
-        *((TABLE, [name], f"has columns 0 to 3, but the target is {name}") for name in ("4", "-5")),
-        *((TABLE, [name], f"but the target is {name}") for name in ("price", "1.0", "")),
-    ],
-)
-def test_arrays_that_are_no_table_of_rows_are_refused(tmp_path, held, targets, why):
-    path = tmp_path / ("t.npz" if isinstance(held, dict) else "t.npy")
-    np.savez(path, **held) if isinstance(held, dict) else np.save(path, held)
-    with pytest.raises(DataError, match=why):
-        convert(path, tmp_path / "o.h5", targets=targets)
-    assert inside(tmp_path) == [path.name]
-
-
-SAVED = {
-    "t.npz": lambda path, X: np.savez(path, X=X, y=X[:, 0]),
-    "t.compressed.npz": lambda path, X: np.savez_compressed(path, X=X, y=X[:, 0]),
-    "t.npy": np.save,
-    "t.parquet": lambda path, X: frame(len(X)).to_parquet(path),
-}
-
-
-@pytest.mark.parametrize("name", SAVED)
-def test_a_file_cut_short_is_refused(tmp_path, name):
-    path = tmp_path / name
-    SAVED[name](path, np.random.default_rng(0).random((100, 4)))
-    whole = path.read_bytes()
-    for tenth in range(10):
-        path.write_bytes(whole[: len(whole) * tenth // 10])
-        with pytest.raises(DataError, match=f"{name} cannot be read"):
-            convert(path, tmp_path / "o.h5", targets=["price"] if "parquet" in name else ())
-
-
-@pytest.mark.parametrize(
-    ("targets", "features", "wanted"),
-    [(["3"], [0, 1, 2], 3), (["-1"], [0, 1, 2], 3), (["0", "-2"], [1, 3], [0, 2])],
-)
-def test_npy_targets_are_column_numbers(tmp_path, small_pieces, targets, features, wanted):
-    table = np.random.default_rng(0).random((1000, 4)).astype("f4")
-    np.save(tmp_path / "t.npy", table)
-    convert(tmp_path / "t.npy", tmp_path / "o.h5", targets=targets)
-    written = read(tmp_path / "o.h5")
-    np.testing.assert_array_equal(written["X"], table[:, features])
-    np.testing.assert_array_equal(written["y"], table[:, wanted])
-    assert written["X"].dtype == written["y"].dtype == np.float32
-
-
 def test_what_is_no_table_by_its_name_is_refused(tmp_path):
     (tmp_path / "folder.csv").mkdir()
-    for name in ("t.xls", "t", "t.h5", "csv"):
+    for name in ("t.xls", "t", "t.h5", "t.npy"):
         (tmp_path / name).touch()
-        with pytest.raises(DataError, match=r"must end in \.csv, .*\.npy; export it"):
+        with pytest.raises(DataError, match=r"must end in \.csv, .*\.npz; export it"):
             convert(tmp_path / name, tmp_path / "o.h5")
     for name in ("none.csv", "none.parquet", "none.npz", "folder.csv"):
         with pytest.raises(DataError, match="does not exist or is not a file; check the path"):
@@ -374,15 +270,10 @@ print(result["rows"], result["n_features"], peak_bytes() - before)
 """
 
 
-@pytest.mark.parametrize(
-    ("kind", "copies", "n_features"), [("csv", 30, 9), ("csv.gz", 40, 12), ("parquet", 50, 9)]
-)
+@pytest.mark.parametrize(("kind", "copies", "n_features"), [("csv", 30, 9), ("parquet", 50, 9)])
 def test_memory_does_not_grow_with_the_file(tmp_path, kind, copies, n_features):
     rng, n = np.random.default_rng(0), 20_000
     table = pd.DataFrame(rng.random((n, 10))).add_prefix("x")
-    if kind == "csv.gz":  # of categories, which few bytes hold
-        levels = {name: [f"{name}{i:020}" for i in range(3)] for name in "abcd"}
-        table = table[["x0"]].round(6).assign(**{k: rng.choice(v, n) for k, v in levels.items()})
     small, large = tmp_path / f"small.{kind}", tmp_path / f"large.{kind}"
     if kind == "parquet":
         plain = {"use_dictionary": False, "compression": "none", "row_group_size": 1 << 20}
@@ -392,24 +283,14 @@ def test_memory_does_not_grow_with_the_file(tmp_path, kind, copies, n_features):
         size = large.stat().st_size
     else:
         head, _, body = table.to_csv(index=False).partition("\n")
-        packed = {"compresslevel": 1} if kind == "csv.gz" else {}
-        for path, times in ((small, copies // 8), (large, copies)):
-            with (gzip.open if packed else open)(path, "wt", **packed) as file:
-                file.write(f"{head}\n")
-                file.writelines([body] * times)
+        small.write_text(f"{head}\n" + body * (copies // 8))
+        large.write_text(f"{head}\n" + body * copies)
         size = copies * len(body)
     done = python(BOUNDED, small, large, tmp_path / "o.h5")
     rows, made, grown = map(int, done.stdout.split())
     assert (rows, made) == (copies * n, n_features)
     assert size > 70e6
     assert grown < size / 2, (size, grown)  # blocks that are read ahead, as there is time
-
-
-def test_line_breaks_in_quotes_are_part_of_a_cell(tmp_path):
-    lines = [f'{i},"some text\nand {i % 2}"' for i in range(120_000)]
-    source = tmp_path / "table.csv"
-    source.write_text("\n".join(["price,said", *lines]) + "\n")  # of more than one piece
-    assert convert(source, tmp_path / "rows.h5", targets=["price"])["rows"] == 120_000
 
 
 @pytest.mark.parametrize("ending", ["", "\n", "\n\n"])
@@ -422,35 +303,3 @@ def test_a_quotation_mark_that_is_never_closed_loses_no_rows(tmp_path, name, end
     (tmp_path / name).write_bytes(packed)
     with pytest.raises(DataError, match="a quotation mark is never closed"):
         convert(tmp_path / name, tmp_path / "o.h5", targets=["price"])
-
-
-def npy(header):
-    text = f"{header}".ljust(117).encode() + b"\n"
-    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
-
-
-HUGE = npy({"descr": "<f8", "fortran_order": False, "shape": (1 << 44, 2)})
-
-
-@pytest.mark.parametrize(
-    ("place", "value", "why"),
-    [
-        (None, b"text", "X is no array"),
-        (None, HUGE, "takes more memory than there is"),
-        ("flag_bits", 1, "cannot be read"),
-        ("compress_type", 99, "cannot be read"),
-        ("file_size", 1 << 50, "is read whole, which takes 1.13e\\+03 TB"),
-    ],
-)
-def test_an_npz_that_is_none_or_claims_too_much_is_refused(
-    tmp_path, monkeypatch, place, value, why
-):
-    with zipfile.ZipFile(tmp_path / "t.npz", "w") as file:
-        file.writestr("X.npy", value if place is None else b"x")
-    if place:
-        infos = zipfile.ZipFile(tmp_path / "t.npz").infolist()
-        setattr(infos[0], place, value)
-        monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda _: infos)
-        monkeypatch.setattr(zipfile.ZipFile, "getinfo", lambda *_: infos[0])
-    with pytest.raises(DataError, match=why):
-        convert(tmp_path / "t.npz", tmp_path / "o.h5")

@@ -6,9 +6,8 @@ missing are missing, whatever a column holds.
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,11 +43,25 @@ MISSING = (
 SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
 _INFINITE = r"^[+-]?(?i:inf|infinity)$"
 NUMBER = rf"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|{_INFINITE}"
-# Numbers as people write them: 1,5 and 1,234.5, 12.3%, $5.1 and 1.2D+00.
-_MARKED = r"(\d{1,3}(,\d{3})+(\.\d*)?|\d{1,3}([.' ]\d{3})+(,\d*)?|\d*[.,]?\d+)"
-ODD_NUMBER = rf"^[+-]?[$€£¥]? ?[+-]?{_MARKED}([eEdD][+-]?\d+)? ?[%$€£¥]?$"
 TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
-_ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)$"
+_ZONE = r":.*(Z|[+-]\d{2}(:?\d{2})?)$"
+
+
+class Writing(NamedTuple):
+    """How texts are written: what means missing, and the marks of numbers."""
+
+    missing: Sequence[str] = MISSING
+    decimal: str | None = None  # a point
+    thousands: str | None = None
+
+    @property
+    def number(self) -> str:
+        """A pattern of numbers."""
+        if not (self.decimal or self.thousands):
+            return NUMBER
+        point, mark = re.escape(self.decimal or "."), re.escape(self.thousands or "")
+        whole = rf"(\d+|\d{{1,3}}({mark}\d{{3}})+)" if mark else r"\d+"
+        return rf"^[+-]?({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?$|{_INFINITE}"
 
 
 def arrow_table(frame: Any) -> Any:
@@ -97,12 +110,9 @@ def is_time(kind: Any) -> bool:
     return bool(types.is_date(kind) or types.is_timestamp(kind))
 
 
-def are_times(column: Any) -> bool:
-    """Say whether cells are texts that all are dates or times, but for missing ones."""
-    if not is_text(column.type) or types.is_dictionary(column.type):
-        return False
-    given = texts(column, MISSING).drop_null()
-    return len(given) > 0 and compute.all(compute.match_substring_regex(given, TIME)).as_py()
+def all_like(column: Any, pattern: str) -> bool:
+    """Say whether there are texts in a column, and all of them match a pattern."""
+    return bool(compute.all(compute.match_substring_regex(column, pattern)).as_py())
 
 
 def plain_cells(column: Any) -> Array:
@@ -120,46 +130,31 @@ def texts(column: Any, missing: Sequence[str]) -> Any:
     return compute.if_else(absent, pa.scalar(None, pa.string()), trimmed)
 
 
-def numbers(name: str, column: Any, missing: Sequence[str]) -> Floats:
+def numbers(name: str, column: Any, how: Writing) -> Floats:
     """Return a column as numbers (rows,), NaN where they are missing; true is 1 and false 0."""
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if is_text(column.type):
-        column = texts(column, missing)
-        try:
-            column = column.cast(pa.float64())
-        except pa.ArrowInvalid:
-            column = _truth_values(name, column)
+        column = _read_numbers(name, texts(column, how.missing), how)
     elif not is_number(column.type) and not types.is_null(column.type):
         raise _other_kind(name, "numbers", column)
     return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
-def with_points(name: str, column: Any, decimal: str | None, thousands: str | None) -> Any:
-    """Return texts in which numbers with other marks have a decimal point and no thousands."""
-    point, mark = re.escape(decimal or "."), re.escape(thousands or "")
-    whole = rf"(\d+|\d{{1,3}}({mark}\d{{3}})+)" if thousands else r"\d+"
-    written = rf"^[+-]?({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?$|{_INFINITE}"
-    column = compute.utf8_trim_whitespace(column)
-    unclear = NUMBER if thousands == "." else r"^[+-]?\d{1,3}(\.\d{3})+$"
-    chosen, others = (compute.match_substring_regex(column, each) for each in (written, unclear))
-    if compute.any(others := compute.and_not(others, chosen)).as_py():
-        raise DataError(
-            f"column {name!r} has {column.filter(others)[0].as_py()!r}, whose point may be decimal "
-            f"or between thousands; give thousands (--thousands .), or mend the column."
-        )
-    plain = compute.replace_substring(column, thousands, "") if thousands else column
-    plain = compute.replace_substring(plain, decimal or ".", ".")
-    return compute.if_else(chosen, plain, column)
-
-
-def _truth_values(name: str, column: Any) -> Any:
-    said = compute.utf8_lower(column)
-    others = compute.invert(compute.is_in(said, value_set=pa.array(["true", "false"])))
-    if compute.any(compute.and_(others, column.is_valid())).as_py():
-        odd = compute.invert(compute.match_substring_regex(column, NUMBER))
-        raise _other_kind(name, "numbers", column.filter(odd.fill_null(False)))
-    return compute.equal(said, "true")
+def _read_numbers(name: str, column: Any, how: Writing) -> Any:
+    if all_like(compute.utf8_lower(column), "^(true|false)$"):
+        return compute.equal(compute.utf8_lower(column), "true")
+    if how.number != NUMBER:
+        others = compute.invert(compute.match_substring_regex(column, how.number))
+        if compute.any(others).as_py():
+            raise _other_kind(name, "numbers", column.filter(others.fill_null(False)))
+        column = compute.replace_substring(column, how.thousands, "") if how.thousands else column
+        column = compute.replace_substring(column, how.decimal or ".", ".")
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowInvalid as error:
+        others = compute.invert(compute.match_substring_regex(column, NUMBER)).fill_null(False)
+        raise _other_kind(name, "numbers", column.filter(others)) from error
 
 
 def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
@@ -171,16 +166,17 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
         column = column.dictionary_decode()
     if is_text(column.type):
         column = texts(column, missing)
-        zoned = compute.and_(
-            compute.match_substring(column, ":"), compute.match_substring_regex(column, _ZONE)
-        ).fill_null(False)
+        zoned = compute.match_substring_regex(column, _ZONE).fill_null(False)
         none = pa.scalar(None, pa.string())
         try:
             plain = compute.if_else(zoned, none, column).cast(pa.timestamp("us"))
             exact = compute.if_else(zoned, column, none).cast(pa.timestamp("us", "UTC"))
         except pa.ArrowInvalid as error:
-            unlike = [cell for cell in column.drop_null() if not _is_written_time(cell)]
-            raise _other_kind(name, "dates or times", pa.array(unlike, pa.string())) from error
+            raise DataError(
+                f"column {name!r} must hold dates or times, but has others "
+                f"({first_line(error)}); mend the column, or make the recipe anew with "
+                f"`streamkern convert`."
+            ) from error
         column = compute.coalesce(plain, exact.cast(pa.timestamp("us")))
     elif not is_time(column.type) and not types.is_null(column.type):
         raise _other_kind(name, "dates or times", column)
@@ -189,33 +185,22 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
     return found.to_numpy(zero_copy_only=False) / 1e6
 
 
-def _is_written_time(cell: Any) -> bool:
-    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        with suppress(pa.ArrowInvalid):
-            return bool(cell.cast(kind))
-    return False
-
-
-def places(name: str, column: Any, levels: Sequence[Any], missing: Sequence[str]) -> Array:
+def places(name: str, column: Any, levels: Sequence[Any], how: Writing) -> Array:
     """Return the place of every cell among levels (rows,), -1 for others, -2 where missing."""
     if isinstance(levels[0], float):
-        cells = numbers(name, column, missing)
-        known = np.asarray(levels)
-        rising = np.argsort(known)
-        above = np.searchsorted(known, cells, sorter=rising)
-        nearest = rising[np.minimum(above, len(known) - 1)]
-        return np.where(np.isnan(cells), -2, np.where(known[nearest] == cells, nearest, -1))
-    if not is_text(column.type) and not types.is_null(column.type):
+        cells = pa.array(numbers(name, column, how) + 0.0, from_pandas=True)  # -0 is 0
+    elif is_text(column.type) or types.is_null(column.type):
+        cells = texts(column, how.missing)
+    else:
         raise _other_kind(name, "text", column)
-    cells = texts(column, missing)
-    found = compute.index_in(cells, value_set=pa.array(levels, pa.string())).fill_null(-1)
+    found = compute.index_in(cells, value_set=pa.array(levels, cells.type)).fill_null(-1)
     return compute.if_else(cells.is_valid(), found, -2).to_numpy(zero_copy_only=False)
 
 
 def _other_kind(name: str, expected: str, column: Any) -> DataError:
     given = column.drop_null()
     found = f"has others, of type {column.type}"
-    if is_text(column.type):
+    if is_text(column.type) and len(given):
         others = f"{len(given):,} other{'s' * (len(given) > 1)}"
         found = f"has {others}, such as {given[0].as_py()[:80]!r}"
     return DataError(

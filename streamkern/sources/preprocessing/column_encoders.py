@@ -3,16 +3,15 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.errors import DataError, warn
+from streamkern.errors import warn
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.cells import numbers, pa, places, seconds
+from streamkern.sources.preprocessing.cells import Writing, numbers, places, seconds
 
 # Seconds; a year is that of the Gregorian calendar, on average.
 PERIODS = {"day": 86_400.0, "week": 604_800.0, "year": 31_556_952.0}
@@ -73,7 +72,7 @@ class Column(ABC):
         return [self.name]
 
     @abstractmethod
-    def encode(self, cells: Any, missing: Sequence[str], out: Array, tally: Tally) -> None:
+    def encode(self, cells: Any, how: Writing, out: Array, tally: Tally) -> None:
         """Write the inputs of cells, an array of Arrow, to `out` (rows, inputs)."""
 
     @abstractmethod
@@ -153,32 +152,11 @@ class Numbers(Column):
     fill: float | None = None
     indicator: bool = False
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array, tally: Tally) -> None:
-        tally.add(self.name, _filled(numbers(self.name, cells, missing), self, out))
+    def encode(self, cells: Any, how: Writing, out: Array, tally: Tally) -> None:
+        tally.add(self.name, _filled(numbers(self.name, cells, how), self, out))
 
     def in_words(self) -> str:
         return f"number, {self.fill:.6g} where missing" if self.indicator else "number"
-
-
-def encode_alike(
-    columns: Sequence[Any], cells: list[Any], missing: Sequence[str], out: Array, tally: Tally
-) -> None:
-    """Write the inputs of one column, or of columns of numbers whose cells have one type.
-
-    These are read together, as a call of Arrow takes as long as some cells.
-    """
-    read, done = None, 0
-    if len(columns) > 1:
-        # By itself a column may be true and false, or is named in an error.
-        with suppress(DataError, pa.ArrowInvalid):
-            read = numbers("", pa.concat_arrays(cells), missing).reshape(len(columns), -1)
-    for j, column in enumerate(columns):
-        mine = out[:, done : done + len(column.inputs())]
-        done += mine.shape[1]
-        if read is None:
-            column.encode(cells[j], missing, mine, tally)
-        else:
-            tally.add(column.name, _filled(read[j], column, mine))
 
 
 @dataclass(frozen=True)
@@ -196,8 +174,8 @@ class Categories(Column):
         named = [f"{self.name}={level_name(level)}" for level in self.levels]
         return named + [f"{self.name} is other"] * self.pooled
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array, tally: Tally) -> None:
-        found = places(self.name, cells, self.levels, missing)
+    def encode(self, cells: Any, how: Writing, out: Array, tally: Tally) -> None:
+        found = places(self.name, cells, self.levels, how)
         out[:] = 0
         known = np.flatnonzero(found >= 0)
         out[known, found[known]] = 1
@@ -222,8 +200,8 @@ class Ordinal(Column):
     fill: float
     indicator: bool = False
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array, tally: Tally) -> None:
-        found = places(self.name, cells, self.levels, missing)
+    def encode(self, cells: Any, how: Writing, out: Array, tally: Tally) -> None:
+        found = places(self.name, cells, self.levels, how)
         _filled(np.where(found < 0, np.nan, found), self, out)
         tally.add(self.name, int((found == -2).sum()), _unseen(cells, found))
 
@@ -246,8 +224,8 @@ class Times(Column):
         waves = [f"{self.name} {wave} of {p}" for p in self.periods for wave in ("sine", "cosine")]
         return [self.name, *waves]
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array, tally: Tally) -> None:
-        since = seconds(self.name, cells, missing)
+    def encode(self, cells: Any, how: Writing, out: Array, tally: Tally) -> None:
+        since = seconds(self.name, cells, how.missing)
         for i, period in enumerate(self.periods):
             angles = (since - _STARTS[period]) * (2 * np.pi / PERIODS[period])
             out[:, 1 + 2 * i] = np.nan_to_num(np.sin(angles))

@@ -1,8 +1,8 @@
 """Type inference: the recipe of a table, from one pass over its rows."""
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,15 @@ from streamkern.runtime.private_names import meta_of
 from streamkern.sources.preprocessing.cells import (
     MISSING,
     SINGLE_EXACT,
-    are_times,
+    TIME,
+    Writing,
+    all_like,
     arrow_table,
     is_number,
     is_text,
     pa,
+    texts,
+    types,
 )
 from streamkern.sources.preprocessing.column_contents import MOST_BYTES, MOST_LEVELS, ColumnContents
 from streamkern.sources.preprocessing.column_encoders import (
@@ -26,12 +30,11 @@ from streamkern.sources.preprocessing.column_encoders import (
     Numbers,
     Ordinal,
     Times,
-    level_name,
 )
 from streamkern.sources.preprocessing.recipe import Recipe, reserved
 
-# A target of text.
-_MOST_LABELS = 1_000
+# A target of text, and inputs of a column of categories.
+_MOST_LABELS, _MOST_INPUTS = 1_000, 64
 # What pandas and Dask call an index without a name; pandas writes none in a CSV.
 _INDEX = re.compile(r"(__(index_level_\d+|null_dask_index)__|Unnamed: 0(\.\d+)*)?")
 
@@ -41,11 +44,9 @@ class RecipeOptions:
     """What a user says of a table, beside its targets."""
 
     categorical: Sequence[str] = ()
-    ordinal: Mapping[str, Sequence[str]] = field(default_factory=dict)
     missing: Sequence[str] | None = None
     drop: Sequence[str] = ()
     weights: str | None = None
-    max_levels: int = 64
     impute: bool = False
     header: bool = True
     ids: Sequence[str] = ()
@@ -65,14 +66,6 @@ class RecipeOptions:
                 f"decimal and thousands must be two marks, not {marks[0]!r} and {marks[1]!r}; give "
                 f"',' and '.', for instance."
             )
-        if self.max_levels < 2:
-            raise ParameterError(f"max_levels must be at least 2, not {self.max_levels}; take 64.")
-        for name, levels in self.ordinal.items():
-            if len(levels) < 2 or len(set(levels)) < len(levels):
-                raise ParameterError(
-                    f"the order of {name!r} must name two categories or more, each once, not "
-                    f"{', '.join(levels) or 'none'}; name them from the least."
-                )
         if taken := reserved(self.ids):
             raise ParameterError(
                 f"an id may not be called {taken[0]!r}, as datasets of rows and predictions are; "
@@ -82,7 +75,7 @@ class RecipeOptions:
         if twice := {name for name in named if named.count(name) > 1}:
             raise ParameterError(
                 f"{min(twice)!r} is named for two things; a column is either categorical, or "
-                f"ordinal, or dropped, or an id, or the weights."
+                f"dropped, or an id, or the weights."
             )
 
     @property
@@ -91,7 +84,7 @@ class RecipeOptions:
 
     def named(self) -> list[str]:
         others = filter(None, [self.weights])
-        return [*self.categorical, *self.ordinal, *self.drop, *self.ids, *others]
+        return [*self.categorical, *self.drop, *self.ids, *others]
 
 
 def discover(
@@ -109,16 +102,16 @@ def discover(
     or in which columns.  With `fills`, numbers of which none is missing are filled in later tables.
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
+    how = Writing(missing, options.decimal, options.thousands)
     contents: dict[str, ColumnContents] = {}
     left_out = dict.fromkeys(options.drop, "dropped")
     left_out |= unnamed_index({*schema.names} - {*options.named(), *targets})
     for name, kind in zip(schema.names, schema.types, strict=True):
         if name in left_out or name in options.ids or name == options.weights:
             continue
-        chosen = name in options.categorical or name in options.ordinal
-        chosen = chosen and (name not in targets or is_text(kind))
+        chosen = name in options.categorical and (name not in targets or is_text(kind))
         written = is_written if isinstance(is_written, bool) else name in is_written
-        contents[name] = ColumnContents(name, kind, missing, chosen, written)
+        contents[name] = ColumnContents(name, kind, how, as_categories=chosen, is_written=written)
     for batch in batches(list(contents)):
         for name, column in contents.items():
             column.update(batch.column(name))
@@ -126,23 +119,29 @@ def discover(
     for name in targets:  # of labels that are all plain numbers
         if kinds[name] == "text" and {*map(type, contents[name].numbered_levels())} == {float}:
             kinds[name] = "numbers"
-    is_asked_for = {*options.categorical} - {*targets} or options.ordinal or options.impute
-    is_mixed = bool(is_asked_for or options.missing is not None) or any(
-        kinds[name] in ("text", "times") or (column.absent and name not in targets)
-        for name, column in contents.items()
+    is_asked_for = {*options.categorical} - {*targets} or options.missing is not None
+    is_mixed = (
+        bool(is_asked_for)
+        or options.impute
+        or any(
+            kinds[name] in ("text", "times") or (column.absent and name not in targets)
+            for name, column in contents.items()
+        )
     )
     columns: list[Column] = []
     single = True
     for name, column in contents.items():
         if name in targets:
             continue
-        fill = column.measured.mean if fills else None
-        found = _column(column, options) if is_mixed else Numbers(name, fill)
+        fill = column.mean if fills else None
+        found = _column(column) if is_mixed else Numbers(name, fill)
         if isinstance(found, str):
             left_out[name] = found
             continue
         columns.append(found)
-        is_small = is_mixed and (isinstance(found, (Categories, Ordinal)) or column.is_truth)
+        is_small = is_mixed and (
+            isinstance(found, (Categories, Ordinal)) or kinds[name] == "true or false"
+        )
         single &= is_small or str(schema.field(name).type) in SINGLE_EXACT
     for remedy in dict.fromkeys(each.remedy for each in contents.values() if each.remedy):
         odd = [each for each in contents.values() if each.remedy == remedy]
@@ -213,67 +212,53 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
         recipe = Recipe(tuple(columns), single={*kinds.values()} <= SINGLE_EXACT, left_out=index)
     else:
         first = next(batches(schema.names), table)
-        dates = [name for name in schema.names if are_times(first.column(name))]
+        dates = [name for name in schema.names if _are_times(first.column(name))]
         recipe = discover(schema, batches, (), RecipeOptions(), is_written=dates, fills=True)
     warn_of_left_out(recipe)
     are_named = all(isinstance(name, str) for name in names)
     return recipe if are_named or not recipe.keeps_numbers else None
 
 
-def _column(contents: ColumnContents, options: RecipeOptions) -> Column | str:
+def _column(contents: ColumnContents) -> Column | str:
     """Return what a column becomes, or why it is left out."""
     name, what, is_missing = contents.name, contents.what(), bool(contents.absent)
     if what == "nothing":
         return "no values"
     if what == "text":
-        return _categories(contents, options)
-    measured = contents.measured_truth() if contents.is_truth else contents.measured
-    if measured.least == measured.most and not is_missing:
+        return _categories(contents)
+    if contents.least == contents.most and not is_missing:
         return "one value"
     if what == "times":
-        return Times(name, measured.mean, measured.periods, is_missing)
-    return Numbers(name, measured.mean, is_missing)
+        return Times(name, contents.mean, contents.periods, is_missing)
+    return Numbers(name, contents.mean, is_missing)
 
 
-def _categories(contents: ColumnContents, options: RecipeOptions) -> Column | str:
+def _are_times(column: Any) -> bool:
+    """Say whether cells are texts that all are dates or times, but for missing ones."""
+    is_plain = is_text(column.type) and not types.is_dictionary(column.type)
+    return is_plain and all_like(texts(column, MISSING), TIME)
+
+
+def _categories(contents: ColumnContents) -> Column | str:
     name, is_missing = contents.name, bool(contents.absent)
     if contents.longest > MOST_BYTES:
         return f"text of up to {contents.longest:,} bytes"
     if contents.has_too_many:
         return f"text with more than {MOST_LEVELS:,} values, or of great length"
     levels = contents.numbered_levels()
-    ranked: Sequence[Any] = options.ordinal.get(name, ())
-    if not ranked and contents.is_ordered:
-        ranked = contents.ranked or ()
-    if ranked:
-        if isinstance(next(iter(levels)), float):
-            ranked = [_number(name, level) for level in ranked]
+    if ranked := contents.is_ordered and contents.ranked:
         places = {level: place for place, level in enumerate(ranked)}
-        if unknown := [level for level in levels if level not in places]:
-            raise DataError(
-                f"column {name!r} has {level_name(unknown[0])!r}, which its order "
-                f"({', '.join(map(level_name, ranked))}) does not name; name every category."
-            )
         mean = sum(places[level] * count for level, count in levels.items()) / contents.present
         return Ordinal(name, tuple(ranked), float(mean), is_missing)
     if len(levels) == 1 and not is_missing:
         return "one value"
-    if len(levels) > max(options.max_levels, contents.present // 2):
+    if len(levels) > max(_MOST_INPUTS, contents.present // 2):
         return f"{len(levels):,} values in {contents.present:,} rows tell rows apart, not kinds"
-    pooled = len(levels) > options.max_levels
+    pooled = len(levels) > _MOST_INPUTS
     if pooled:
         by_count = sorted(levels, key=lambda level: (-levels[level], level))
-        levels = {level: levels[level] for level in by_count[: options.max_levels - 1]}
+        levels = {level: levels[level] for level in by_count[: _MOST_INPUTS - 1]}
     return Categories(name, tuple(sorted(levels)), pooled, is_missing)
-
-
-def _number(name: str, level: str) -> float:
-    try:
-        return float(level)
-    except ValueError as error:
-        raise DataError(
-            f"column {name!r} holds numbers, but its order names {level!r}; name numbers."
-        ) from error
 
 
 def _labels(targets: Sequence[tuple[ColumnContents, str]]) -> tuple[str, ...] | None:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.sources.preprocessing.cells import (
     MISSING,
+    Writing,
     arrow_table,
     cells_of,
     numbers,
@@ -24,15 +24,12 @@ from streamkern.sources.preprocessing.column_encoders import (
     Column,
     Numbers,
     Tally,
-    encode_alike,
     with_lists,
 )
 
 # The dataset of a file that holds its JSON.
 RECIPE = "streamkern-recipe"
 VERSION = 1
-# Of columns of numbers that are read together.
-_CELLS = 1 << 16
 # Datasets of rows, and of predictions beside those that begin with y_.
 _DATASETS = {"X", "y", "weights", "classes", RECIPE}
 
@@ -87,6 +84,11 @@ class Recipe:
     def feature_names(self) -> list[str]:
         """The names of the inputs."""
         return [name for column in self.columns for name in column.inputs()]
+
+    @property
+    def writing(self) -> Writing:
+        """How texts are written that are numbers, or missing."""
+        return Writing(self.missing, self.decimal, self.thousands)
 
     @property
     def is_plain(self) -> bool:
@@ -145,20 +147,11 @@ class Recipe:
             If a column is not there, or holds something else than it did.
         """
         table, tally = arrow_table(frame), tally or Tally()
-        X = np.empty((table.num_rows, len(self.feature_names)), self.dtype)
-        types = dict(zip(table.schema.names, table.schema.types, strict=True))
-        step, done = max(_CELLS // max(table.num_rows, 1), 1), 0
-
-        def alike(place: tuple[int, Column]) -> Any:
-            j, column = place
-            return (types.get(column.name), j // step) if isinstance(column, Numbers) else j
-
-        for _, run in groupby(enumerate(self.columns), alike):
-            columns = [column for _, column in run]
-            out = X[:, done : done + sum(len(column.inputs()) for column in columns)]
-            cells = [cells_of(table, column.name) for column in columns]
-            encode_alike(columns, cells, self.missing, out, tally)
-            done += out.shape[1]
+        widths = [len(column.inputs()) for column in self.columns]
+        X = np.empty((table.num_rows, sum(widths)), self.dtype)
+        outs = np.split(X, np.cumsum(widths)[:-1], axis=1)
+        for column, out in zip(self.columns, outs, strict=True):
+            column.encode(cells_of(table, column.name), self.writing, out, tally)
         return X
 
     def read_targets(self, frame: Any) -> Array | None:
@@ -172,12 +165,12 @@ class Recipe:
         table = arrow_table(frame)
         if self.labels is not None:
             return self._read_labels(cells_of(table, self.targets[0]))
-        read = [numbers(name, cells_of(table, name), self.missing) for name in self.targets]
+        read = [numbers(name, cells_of(table, name), self.writing) for name in self.targets]
         return read[0] if len(read) == 1 else np.stack(read, axis=1)
 
     def _read_labels(self, column: Any) -> Array:
         labels = self.labels or ()
-        found = places(self.targets[0], column, labels, self.missing)
+        found = places(self.targets[0], column, labels, self.writing)
         if (found == -1).any():
             first = str(column[int(np.argmax(found == -1))].as_py()).strip()[:80]
             raise DataError(
@@ -190,7 +183,7 @@ class Recipe:
         """Return the weights of rows (n,), None where the recipe has none."""
         if self.weights is None:
             return None
-        found = numbers(self.weights, cells_of(arrow_table(frame), self.weights), self.missing)
+        found = numbers(self.weights, cells_of(arrow_table(frame), self.weights), self.writing)
         if not (np.isfinite(found) & (found >= 0)).all():
             raise DataError(
                 f"column {self.weights!r} must hold weights, which are finite and not negative; "
