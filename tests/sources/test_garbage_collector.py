@@ -6,6 +6,7 @@ import threading
 
 import h5py
 import numpy as np
+import pytest
 from rows_read import python, store
 from servers import web_server
 
