@@ -73,18 +73,6 @@ def store(path, X, y=None, *, x_name="X", y_name="y", **options):
     return path
 
 
-def virtual(path, shape, *mapped, dtype="f8", fill=None, **datasets):
-    """Write a virtual dataset X of parts (file, dataset, its shape, where it goes), and others."""
-    layout = h5py.VirtualLayout(shape, dtype)
-    for name, dataset, of, where in mapped:
-        layout[where] = h5py.VirtualSource(name, dataset, of)
-    with h5py.File(path, "w") as file:
-        file.create_virtual_dataset("X", layout, fillvalue=fill)
-        for name, values in datasets.items():
-            file[name] = values
-    return path
-
-
 def together(source, shard_rows=10**9, block_rows=7):
     """Read a source to the end: X, y and weights, checking that every block is where it says."""
     X, y, weights, at = [], [], [], 0

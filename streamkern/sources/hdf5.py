@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from tlz import partition_all
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.urls import is_url
@@ -15,8 +14,7 @@ from streamkern.sources.base import Segment, Shard, Source, rounding_of
 from streamkern.sources.hdf5_opening import CHUNK_CACHE_BYTES
 from streamkern.sources.headers import FileRows, describe_rows, matching
 from streamkern.sources.labelled_source import LabelColumn
-from streamkern.sources.object_stores import StoredFile, in_threads
-from streamkern.sources.range_file import FRONTS, HELD_BYTES, fetch_fronts
+from streamkern.sources.object_stores import BLOCK_BYTES, BLOCKS, StoredFile, in_threads
 from streamkern.sources.shard_reader import Column, HDF5Labels, HDF5Reader, Piece
 
 _SINGLE_EXACT = {"b1", "f2", "f4", "i1", "u1", "i2", "u2"}
@@ -47,8 +45,8 @@ class HDF5Source(Source):
             target_ndim=1 + len(first.target_shape),
             dtype=np.dtype(np.float32 if is_single else np.float64),
             rounding=max(map(rounding_of, dtypes)),
-            # What is fetched ahead counts too.
-            chunk_bytes=2 * largest + HELD_BYTES if is_stored else largest,
+            # What is kept of a file in a store counts too, and a chunk on its way from there.
+            chunk_bytes=2 * largest + BLOCK_BYTES * BLOCKS if is_stored else largest,
             paths=[path for file in self.files for path in file.paths],
             ids=first.ids if all(file.ids == first.ids for file in self.files) else (),
         )
@@ -169,7 +167,7 @@ def open_hdf5(
     DataError
         If a file is missing or not HDF5, a dataset is absent or has a shape or dtype that is not
         a table of numbers, there are no rows, some of them are not there (were not written, or
-        are in a part of a virtual dataset that is missing), or files differ in their columns.
+        are in other files), or files differ in their columns.
     ParameterError
         If there are storage options, but no URLs.
     """
@@ -183,10 +181,7 @@ def open_hdf5(
     if not names:
         raise DataError("no files are named; give at least one.")
     column, y = (y, None) if labels else (None, y)
-    files: list[FileRows] = []
-    for some in partition_all(FRONTS, names):
-        fetch_fronts([name for name in some if isinstance(name, StoredFile)])
-        files += [describe_rows(name, x, y, weights, column) for name in some]
+    files = [describe_rows(name, x, y, weights, column) for name in names]
     seen: set[object] = set()
     for file in files:
         place = file.path.place if isinstance(file.path, StoredFile) else file.path
@@ -218,6 +213,5 @@ def without_folders(data: dict[str, Any]) -> dict[str, Any]:
     files = []
     for file in data["files"]:
         name = file["path"] if is_url(file["path"]) else Path(file["path"]).name
-        parts = tuple((Path(part).name, size, time) for part, size, time in file["parts"])
-        files.append(file | {"path": name, "parts": parts})
+        files.append(file | {"path": name})
     return data | {"files": files}

@@ -13,8 +13,8 @@ from typing import TypeVar
 import h5py
 
 from streamkern.errors import DataError
-from streamkern.sources.object_stores import StoredFile
-from streamkern.sources.range_file import RangeFile
+from streamkern.runtime import garbage_collector
+from streamkern.sources.object_stores import RangeFile, StoredFile, StoreError
 
 # HDF5's own default; a chunk cache is raised above it where a row of chunks is larger.
 CHUNK_CACHE_BYTES = 8 << 20
@@ -48,12 +48,11 @@ T = TypeVar("T")
 
 @contextmanager
 def opened(
-    where: str | RangeFile, cache_bytes: int = CHUNK_CACHE_BYTES, *, name: str | None = None
+    where: str, cache_bytes: int = CHUNK_CACHE_BYTES, *, name: str | None = None
 ) -> Iterator[h5py.File]:
     """Open a file for reading, or raise DataError saying why it cannot be, by its name if given."""
-    if isinstance(where, (StoredFile, RangeFile)):
-        raw = where if isinstance(where, RangeFile) else RangeFile(where)
-        with raw, _open_range(raw, cache_bytes) as file:
+    if isinstance(where, StoredFile):
+        with _opened_in_store(where, cache_bytes) as file:
             yield file
         return
     try:
@@ -63,6 +62,37 @@ def opened(
         raise DataError(f"{name or where} {why}") from error
     with file:
         yield file
+
+
+@contextmanager
+def _opened_in_store(stored: StoredFile, cache_bytes: int) -> Iterator[h5py.File]:
+    """Open a file in a store, for which the garbage collector is paused (see there)."""
+    try:
+        garbage_collector.pause()
+        with RangeFile(stored) as raw:
+            try:
+                with _open_range(raw, cache_bytes) as file:
+                    yield file
+            except Exception as error:
+                if raw.failure is None or error.__cause__ is raw.failure:
+                    raise
+    finally:
+        garbage_collector.resume()
+    if raw.failure is not None:  # whatever HDF5 made of that
+        raise DataError(f"{stored} {raw.failure}")
+
+
+@contextmanager
+def in_use(path: str) -> Iterator[None]:
+    """Let the garbage collector work while HDF5 does not read from a store."""
+    if not isinstance(path, StoredFile):
+        yield
+        return
+    garbage_collector.resume()
+    try:
+        yield
+    finally:
+        garbage_collector.pause()
 
 
 def open_local(path: str | Path, cache_bytes: int = CHUNK_CACHE_BYTES) -> h5py.File:
@@ -140,5 +170,7 @@ def undamaged(path: str) -> Iterator[None]:
         yield
     except DataError:
         raise
+    except StoreError as error:
+        raise DataError(f"{path} {error}") from error
     except (ArithmeticError, KeyError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise DataError(f"{path} has damaged headers ({error}); copy it again.") from error

@@ -12,10 +12,14 @@ import h5py
 from streamkern.errors import DataError
 from streamkern.errors.formatting import turned_by
 from streamkern.errors.urls import is_url
-from streamkern.sources.chunks import item_bytes
-from streamkern.sources.dataset_checks import Tables, is_text, type_of
-from streamkern.sources.external_files import datasets_of, is_endless
-from streamkern.sources.filters import compression
+from streamkern.sources.dataset_checks import (
+    Tables,
+    datasets_of,
+    filters_of,
+    is_text,
+    item_bytes,
+    type_of,
+)
 from streamkern.sources.hdf5_opening import opened, undamaged
 from streamkern.sources.object_stores import StoredFile, files_at
 from streamkern.sources.preprocessing import RECIPE, Recipe
@@ -35,7 +39,6 @@ class FileRows(NamedTuple):
     file_bytes: int
     modified: float | str  # the time of its last change, or what a store says of its content
     storage: str
-    parts: tuple[tuple[str, int, float], ...] = ()  # other files that rows are in, size and time
     recipe: str = ""  # how a table became these rows, as JSON
     table: tuple[str, int, float] | None = None  # these were converted from: path, size and time
     unlabelled: int = 0  # rows of the table that are not among these
@@ -47,22 +50,20 @@ class FileRows(NamedTuple):
         return self.table[0] if self.table else self.path
 
     def is_unchanged(self) -> bool:
-        """Say whether the file, and all others that its rows are in, are what they were."""
         if isinstance(self.path, StoredFile):
             return self.path.is_unchanged()
-        found = ((self.path, self.file_bytes, self.modified), *self.parts)
         try:
-            return all(size_and_time(path) == (size, time) for path, size, time in found)
+            return size_and_time(self.path) == (self.file_bytes, self.modified)
         except OSError:
             return False
 
     @property
     def paths(self) -> list[str]:
-        """All files that the rows are read from, without those in stores."""
+        """The file that the rows are read from, unless it is in a store."""
         if isinstance(self.path, StoredFile):
             protocol, path = self.path.place
             return [path] if protocol in _LOCAL else []
-        return [self.path, *(path for path, *_ in self.parts)]
+        return [self.path]
 
     @property
     def columns(self) -> str:
@@ -156,7 +157,6 @@ def describe_rows(
             file_bytes=size,
             modified=modified,
             storage=_storage(X),
-            parts=tuple((part, *size_and_time(part)) for part in sorted(tables.files)),
             recipe=(found := _recipe(file, X.shape) if x == "X" else ("", ()))[0],
             ids=found[1],
         )
@@ -195,12 +195,14 @@ def _holds(file: h5py.File, name: str) -> bool:
 
 
 def _storage(dataset: h5py.Dataset) -> str:
-    if dataset.is_virtual:
-        return "virtual"
     if not dataset.chunks:
         return "contiguous"
-    filters = compression(dataset) or "uncompressed"
+    filters = _filters(dataset) or "uncompressed"
     return f"chunks {'x'.join(map(str, dataset.chunks))}, {filters}"
+
+
+def _filters(dataset: h5py.Dataset) -> str:
+    return " + ".join(label for _, label in filters_of(dataset))
 
 
 class Contents(NamedTuple):
@@ -214,20 +216,20 @@ class Contents(NamedTuple):
 
 
 def describe_file(path: str) -> list[Contents]:
-    """Describe the datasets of a file, of groups within groups up to 64 deep."""
+    """Describe the datasets of a file."""
     with opened(path) as file, undamaged(path):
         return sorted(_contents(*found) for found in datasets_of(file))
 
 
 def _contents(name: str, dataset: h5py.Dataset) -> Contents:
-    # Of one that grows HDF5 would look for the shape in files that may be pipes.
-    shape = None if is_endless(dataset) else dataset.shape
+    # Of a virtual one HDF5 would look for the shape in other files, which may be pipes.
+    shape = None if dataset.is_virtual else dataset.shape
     return Contents(
         name=name,
         shape=shape or (),
         dtype="text" if is_text(dataset) else type_of(dataset),
         chunks=dataset.chunks,
-        compression="virtual" if dataset.is_virtual else compression(dataset),
+        compression="virtual" if dataset.is_virtual else _filters(dataset),
         bytes=0 if shape is None else math.prod(shape) * item_bytes(dataset),
         stored_bytes=dataset.id.get_storage_size(),
     )

@@ -1,21 +1,24 @@
-"""Object stores and web servers: their files, found and read through fsspec, by ranges of bytes.
+"""Object stores and web servers: their files, found and read by blocks through fsspec.
 
 URLs, options and the errors of other libraries may hold secrets.  So their errors end here, in
 words of our own.
 """
 
+import io
 import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from streamkern.errors import DataError
 from streamkern.errors.urls import shown
 
+# Of the cache of a file: what one request brings, and how many of these are kept.
+BLOCK_BYTES, BLOCKS = 2 << 20, 16
 # Requests under way at a time.
-AT_ONCE = 16
+_AT_ONCE = 16
 # Seconds to wait before asking again; some libraries ask again on their own besides.
 _WAITS = (0.1, 0.4, 1.6, 6.4)
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "http": "http", "https": "http"}
@@ -30,6 +33,7 @@ _VERSIONS = (
     *("ETag", "etag", "generation", "Last-Modified", "LastModified", "last_modified"),
     *("updated", "mtime", "modified", "created"),
 )
+_CHANGED = "changed while it was in use; start again."
 _NO_PARTS = "is on a server that does not serve parts of files; copy it here first."
 
 T = TypeVar("T")
@@ -39,10 +43,6 @@ class StoreError(OSError):
     """A store failed; the text is the rest of a sentence that begins with the file's name."""
 
 
-class _CutShortError(OSError):
-    """Fewer bytes came than were asked for."""
-
-
 @dataclass(frozen=True)
 class Target:
     """Where a file is, and as whom to ask for it; none of it is shown."""
@@ -50,7 +50,6 @@ class Target:
     url: str = field(repr=False, compare=False)
     options: Mapping[str, Any] = field(repr=False, compare=False)
     path: str = field(repr=False)
-    opening: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
 class StoredFile(str):
@@ -95,28 +94,55 @@ def files_at(url: str, options: Mapping[str, Any]) -> list[StoredFile]:
     raise DataError(message)  # out of the handler, to take nothing along
 
 
-def read(target: Target, start: int, stop: int) -> bytes:
+def read(file: StoredFile, start: int, stop: int) -> bytes:
     """Return bytes `start` to `stop` of a file, or raise StoreError after some attempts."""
-
-    def ask(fs: Any, path: str) -> bytes:
-        found: bytes
-        if fs.protocol == ("http", "https"):
-            found = _part_of_web(fs, path, start, stop)
-        else:
-            found = fs.cat_file(path, start=start, end=stop)
-        if len(found) < stop - start:
-            raise _CutShortError
-        return found
-
-    found = _request(target, ask)
-    if len(found) > stop - start:
-        raise StoreError(_NO_PARTS)
+    size = min(stop, file.size) - start
+    found: bytes = _request(
+        file.target, lambda fs, path: fs.cat_file(path, start=start, end=start + size)
+    )
+    if len(found) != size:
+        raise StoreError(_CHANGED if len(found) < size else _NO_PARTS)
     return found
+
+
+class RangeFile(io.RawIOBase):
+    """A file in a store as HDF5 reads it, in one thread: by blocks, which fsspec's cache keeps."""
+
+    failure: StoreError | None = None  # the first, whatever HDF5 made of it
+
+    def __init__(self, file: StoredFile) -> None:
+        from fsspec.caching import BlockCache  # noqa: PLC0415  where there are URLs
+
+        self._file, self._position = file, 0
+        self._blocks = BlockCache(BLOCK_BYTES, partial(read, file), file.size, BLOCKS)
+
+    def __repr__(self) -> str:
+        """Return what may be shown; HDF5 takes it for the name of the file."""
+        return str(self._file)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position}.get(whence, self._file.size)
+        self._position = begin + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, with zeros beyond the end, because HDF5 does not look how much it got."""
+        view = memoryview(buffer).cast("B")
+        if self.failure is not None:  # HDF5 may try once more
+            raise self.failure
+        try:
+            found = self._blocks._fetch(self._position, self._position + len(view))  # noqa: SLF001
+        except StoreError as error:
+            self.failure = error
+            raise
+        view[:] = found + bytes(len(view) - len(found))
+        self._position += len(view)
+        return len(view)
 
 
 def in_threads(function: Callable[..., T], arguments: Iterable[tuple[Any, ...]]) -> list[T]:
     """Return the values of a function that waits for answers, in order."""
-    with ThreadPoolExecutor(AT_ONCE, "ask") as pool:
+    with ThreadPoolExecutor(_AT_ONCE, "ask") as pool:
         return list(pool.map(lambda each: function(*each), arguments))
 
 
@@ -128,8 +154,8 @@ def _found(name: str, target: Target, info: Mapping[str, Any]) -> StoredFile:
     if info.get("size") is None:
         raise StoreError("is on a server that does not say how long it is; copy it here first.")
     size = int(info["size"])
-    if size and _protocol(target.url) in ("http", "https"):
-        read(target, size - 1, size)  # or a server says now that it serves no parts
+    if size and not _request(target, lambda fs, path: _serves_parts(fs, path, size)):
+        raise StoreError(_NO_PARTS)
     return StoredFile(name, target, size, _version(info))
 
 
@@ -148,22 +174,16 @@ def _listed(fs: Any, path: str) -> list[tuple[str, str, dict[str, Any]]]:
     return [(shown(fs.unstrip_protocol(path)), path, info) for path, info in found.items()]
 
 
-def _part_of_web(fs: Any, path: str, start: int, stop: int) -> bytes:
-    """Return bytes of a file, and few beyond them, however many a web server sends."""
-    from fsspec.asyn import sync  # noqa: PLC0415  where there are URLs
-
-    async def part() -> bytes:
-        session = await fs.set_session()
-        headers = {**fs.kwargs.get("headers", {}), "Range": f"bytes={start}-{stop - 1}"}
-        url = fs.encode_url(path)
-        async with session.get(url, **{**fs.kwargs, "headers": headers}) as answer:
-            answer.raise_for_status()
-            found = bytearray()
-            while len(found) <= stop - start and (more := await answer.content.readany()):
-                found += more
-            return bytes(found)
-
-    return bytes(sync(fs.loop, part))
+def _serves_parts(fs: Any, path: str, size: int) -> bool:
+    """Say whether the last byte comes alone: web servers may send all of a file."""
+    if "http" not in fs.protocol:
+        return True
+    with fs.open(path, size=size, cache_type="none") as file:
+        file.seek(size - 1)
+        try:
+            return len(file.read(1)) == 1
+        except ValueError:
+            return False
 
 
 def _protocol(url: str) -> str:
@@ -202,9 +222,7 @@ def _reason(error: BaseException, target: Target) -> tuple[str, bool]:
     elif status in _ABSENT or (status is None and isinstance(error, FileNotFoundError)):
         words = "does not exist; check the URL."
     elif status in _SHORTER:
-        words = "changed while it was in use; start again."
-    elif isinstance(error, _CutShortError):
-        words, passes = "is shorter than it was, or its server breaks off; start again.", True
+        words = _CHANGED
     elif isinstance(error, _MISTAKES) or not (
         passes := status is None or status in _FOR_NOW or status >= 500
     ):

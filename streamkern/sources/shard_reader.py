@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -15,14 +14,11 @@ from streamkern._typing import Array
 from streamkern.errors import DataError
 from streamkern.runtime.timing import timed
 from streamkern.sources.base import Block, Reader, Shard
-from streamkern.sources.dataset_checks import Tables, is_text
-from streamkern.sources.filters import filters_of
-from streamkern.sources.hdf5_opening import OUTAGES, opened, undamaged, with_retries
+from streamkern.sources.dataset_checks import Tables, filters_of, is_text
+from streamkern.sources.hdf5_opening import OUTAGES, in_use, opened, undamaged, with_retries
 from streamkern.sources.labelled_source import LABELS_AT_ONCE, LabelColumn
 from streamkern.sources.missing_values import MissingValues, missing_values_of
-from streamkern.sources.object_stores import StoredFile
-from streamkern.sources.range_file import Fetch, RangeFile
-from streamkern.sources.read_ahead import Prefetch
+from streamkern.sources.object_stores import StoreError
 
 if TYPE_CHECKING:
     import h5py
@@ -62,20 +58,15 @@ class HDF5Reader(Reader):
         )
         place, filled = self.start, 0
         for piece in self.pieces:
-            where = RangeFile(piece.path) if isinstance(piece.path, StoredFile) else piece.path
-            with (
-                opened(where, self.cache_bytes) as file,
-                _coming(where, self._tables(file, piece), piece, n_rows) as coming,
-            ):
+            with opened(piece.path, self.cache_bytes) as file:
                 datasets = [
                     (each, missing_values_of(each, each.name), filters_of(each))
-                    for each in coming.datasets
+                    for each in self._tables(file, piece)
                 ]
                 row = piece.start
                 while row < piece.stop:
-                    stop = min(row + n_rows - filled, coming.until(row), piece.stop)
+                    stop = min(row + n_rows - filled, piece.stop)
                     part = slice(filled, filled + stop - row)
-                    coming.ready(row, stop)
                     for (dataset, missing, filters), into in zip(
                         datasets, held.values(), strict=True
                     ):
@@ -85,7 +76,7 @@ class HDF5Reader(Reader):
                             missing.mark(into[part])
                     row, filled = stop, part.stop
                     if filled == n_rows:
-                        with coming.idle():
+                        with in_use(piece.path):
                             yield _block(held, filled, place)
                         place, filled = place + filled, 0
                         held, spare = spare, held
@@ -93,7 +84,7 @@ class HDF5Reader(Reader):
             yield _block(held, filled, place)
 
     def _tables(self, file: h5py.File, piece: Piece) -> list[h5py.Dataset]:
-        tables = Tables(file, piece.path, (piece.start, piece.stop))
+        tables = Tables(file, piece.path, whole=False)
         with undamaged(piece.path):
             found = [tables.numbers(column.name) for column in self.columns]
         for dataset, column in zip(found, self.columns, strict=True):
@@ -117,14 +108,6 @@ def _block(held: dict[str, Array], n_rows: int, place: int) -> Block:
     return Block(**{"y": np.empty((n_rows, 0)), **parts}, start=place)
 
 
-def _coming(
-    where: str | RangeFile, datasets: list[h5py.Dataset], piece: Piece, n_ahead: int
-) -> Prefetch | Fetch:
-    if isinstance(where, RangeFile):
-        return Fetch(where, datasets, piece.start, piece.stop)
-    return Prefetch(where, datasets, piece.stop, n_ahead)
-
-
 def _check_unchanged(dataset: h5py.Dataset, piece: Piece, n_columns: int = 1) -> None:
     # Beyond the end h5py would repeat a single row as often as needed.
     if len(dataset) < piece.stop or math.prod(dataset.shape[1:]) != n_columns:
@@ -141,8 +124,13 @@ def _read_rows(  # noqa: PLR0917
     remedy: str = "copy",
 ) -> list[T]:
     """Return what `read` gives, and `leave_out`, if there is one, for chunks that are damaged."""
-    with suppress(OSError, UnicodeDecodeError):
+    try:
         return [read(rows)]
+    except StoreError as error:
+        what = f"{piece.path}, {what} {rows.start:,} to {rows.stop:,}"
+        raise DataError(f"{what}, {error}") from error
+    except (OSError, UnicodeDecodeError):
+        pass
     # Chunk by chunk, for the error to name the one that is damaged and no others.
     found = []
     tall = dataset.chunks[0] if dataset.chunks else rows.stop - rows.start
@@ -175,7 +163,7 @@ class HDF5LabelReader:
         for piece in self.pieces:
             with opened(piece.path) as file:
                 with undamaged(piece.path):
-                    tables = Tables(file, piece.path, (piece.start, piece.stop))
+                    tables = Tables(file, piece.path, whole=False)
                     dataset = tables.labels(self.name)
                 _check_unchanged(dataset, piece)
                 read = partial(_labels, dataset, missing_values_of(dataset, self.name))

@@ -21,52 +21,40 @@ from streamkern._typing import Array
 WRONG_VALUES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 DAMAGE = (*WRONG_VALUES, OSError)
 _MARK_BYTES = 256
-# Groups within groups, the paths of all of which HDF5 would take long to put together.
-_DEEPEST = 64
 # Of an integer: seeds may have many.
 _MOST_DIGITS = 100
 
 
 def check_contents(file: h5py.File) -> None:
-    """Raise ValueError unless a file holds all that it names, once; nothing is decoded for that.
+    """Raise ValueError unless a file holds all that it names; nothing is decoded for that.
 
-    So there are no links, nothing has two names, and arrays have no more bytes than the file.
+    So there are no links, and arrays have no more bytes than the file.
     """
-    room, groups = file.id.get_filesize(), [(h5py.h5g.open(file.id, b"/"), 0)]
-    addresses = {h5py.h5o.get_info(file.id).addr}
-    for group, n_deep in groups:
-        if n_deep > _DEEPEST:
-            raise ValueError(f"groups more than {_DEEPEST} deep")
-        for name in group:
-            if group.links.get_info(name).type != h5py.h5l.TYPE_HARD:
-                raise ValueError(f"{name!r} is a link")
-            item = h5py.h5o.open(group, name)
-            address = h5py.h5o.get_info(item).addr
-            if address in addresses:
-                raise ValueError(f"{_name(item)} has another name")
-            addresses.add(address)
-            if isinstance(item, h5py.h5g.GroupID):
-                groups.append((item, n_deep + 1))
-            else:
-                room -= _claimed_bytes(item, room)
+    room, items = file.id.get_filesize(), list[Any]()
+    # What these calls back raise would not get through HDF5.
+    link = file.visititems_links(
+        lambda name, link: None if isinstance(link, h5py.HardLink) else name
+    )
+    if link is not None:
+        raise ValueError(f"{link!r} is a link")
+    file.visititems(lambda _, item: items.append(item))
+    for item in items:
+        if isinstance(item, h5py.Dataset):
+            room -= _claimed_bytes(item, room)
 
 
-def _claimed_bytes(dataset: h5py.h5d.DatasetID, most: int) -> int:
+def _claimed_bytes(dataset: h5py.Dataset, most: int) -> int:
     """Return how many bytes reading a dataset takes, or raise ValueError unless it has them."""
-    layout, kind = dataset.get_create_plist(), dataset.get_type()
+    layout, kind = dataset.id.get_create_plist(), dataset.id.get_type()
     if layout.get_layout() == h5py.h5d.VIRTUAL or layout.get_external_count():
-        raise ValueError(f"{_name(dataset)} is in other files")
+        raise ValueError(f"{dataset.name} is in other files")
     if layout.get_nfilters():
-        raise ValueError(f"{_name(dataset)} has filters")
-    chunk = layout.get_chunk() if layout.get_layout() == h5py.h5d.CHUNKED else (0,)
-    claimed: int = max(math.prod(dataset.shape or ()), math.prod(chunk)) * kind.get_size()
+        raise ValueError(f"{dataset.name} has filters")
+    claimed: int = max(math.prod(dataset.shape or ()), math.prod(dataset.chunks or (0,)))
+    claimed *= kind.get_size()
     if claimed > most:
-        raise ValueError(f"{_name(dataset)} claims {claimed:,} bytes that were not written")
+        raise ValueError(f"{dataset.name} claims {claimed:,} bytes that were not written")
     return claimed
-
-
-def _name(item: Any) -> str:
-    return bytes(h5py.h5i.get_name(item)).decode(errors="replace")
 
 
 def json_of(text: str) -> Any:
@@ -117,7 +105,7 @@ def member(group: h5py.Group, name: str) -> Any:
 def array(dataset: h5py.Dataset, kinds: str = "fiu") -> Array:
     if dataset.dtype.kind not in kinds:
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
-    _claimed_bytes(dataset.id, dataset.id.get_storage_size())  # as little as the file has
+    _claimed_bytes(dataset, dataset.id.get_storage_size())  # as little as the file has
     return dataset[()]
 
 

@@ -2,7 +2,6 @@
 
 import os
 
-import h5py
 import numpy as np
 import pytest
 from commandline import invoke, rows, streamkern, unchanged_by, write
@@ -17,11 +16,6 @@ def made(tmp_path_factory):
     X, y = rows()
     write(folder / "rows.h5", X, y)
     write(folder / "y.h5", X, y)
-    with h5py.File(folder / "virtual.h5", "w") as file:
-        for name, part, values in (("X", "rows.h5", X), ("y", "y.h5", y)):
-            layout = h5py.VirtualLayout(values.shape, "f8")
-            layout[:] = h5py.VirtualSource(part, name, values.shape)
-            file.create_virtual_dataset(name, layout)
     lines = [",".join(map(str, [*row, target])) for row, target in zip(X, y, strict=True)]
     (folder / "table.csv").write_text("\n".join(["a,b,c,y", *lines]))
     (folder / "cluster.yaml").write_text(
@@ -41,28 +35,28 @@ def made(tmp_path_factory):
     return folder
 
 
-FIT = ("fit", "virtual.h5", *COMPONENTS)
+FIT = ("fit", "rows.h5", "y.h5", *COMPONENTS)
 CASES = [
-    *[(*FIT, "--out", out) for out in ("virtual.h5", "rows.h5", "y.h5", "soft.h5", "hard.h5")],
+    *[(*FIT, "--out", out) for out in ("rows.h5", "y.h5", "soft.h5", "hard.h5")],
     *[(*FIT, "--out", "new.h5", "--report", out) for out in ("rows.h5", "y.h5", "hard.h5")],
-    ("fit", "virtual.h5", "--like", "model.h5", "--out", "model.h5"),
+    ("fit", "rows.h5", "--like", "model.h5", "--out", "model.h5"),
     (*FIT, "--cluster", "cluster.yaml", "--out", "cluster.yaml"),
     (*FIT, "--scheduler-file", "scheduler.json", "--out", "new.h5", "--report", "scheduler.json"),
     ("fit", "rows.h5", *COMPONENTS, "--boost", "2", "--classify", "--out", "hard.h5"),
-    ("tune", "virtual.h5", *COMPONENTS, "--out", "rows.h5"),
-    ("moments", "virtual.h5", *COMPONENTS, "--out", "y.h5"),
-    ("pca", "virtual.h5", "--out", "rows.h5"),
+    ("tune", "rows.h5", *COMPONENTS, "--out", "rows.h5"),
+    ("moments", "rows.h5", *COMPONENTS, "--out", "soft.h5"),
+    ("pca", "rows.h5", "--out", "rows.h5"),
     ("pca", "moments.h5", "--cluster", "cluster.yaml", "--out", "cluster.yaml"),
     ("solve", "moments.h5", "--out", "moments.h5"),
     ("solve", "moments.h5", "--cluster", "cluster.yaml", "--out", "cluster.yaml"),
     ("merge", "moments.h5", "model.h5", "--out", "moments.h5"),
-    ("forget", "moments.h5", "virtual.h5", "--out", "rows.h5"),
+    ("forget", "moments.h5", "rows.h5", "--out", "rows.h5"),
     ("export", "model.h5", "--out", "model.onnx"),
-    ("predict", "model.h5", "virtual.h5", "--out", "rows.h5"),
-    ("predict", "model.h5", "virtual.h5", "--cluster", "cluster.yaml", "--out", "cluster.yaml"),
+    ("predict", "model.h5", "rows.h5", "--out", "rows.h5"),
+    ("predict", "model.h5", "rows.h5", "--cluster", "cluster.yaml", "--out", "cluster.yaml"),
     ("predict", "model.h5", "table.csv", "--out", "table.csv"),
-    ("transform", "pca.h5", "virtual.h5", "--out", "hard.h5"),
-    ("compare", "virtual.h5", "--components", 4, "--seeds", 1, "--out", "folder"),
+    ("transform", "pca.h5", "rows.h5", "--out", "hard.h5"),
+    ("compare", "rows.h5", "--components", 4, "--seeds", 1, "--out", "folder"),
     ("convert", "table.csv", "model.h5", "--like", "model.h5"),
     ("convert", "table.csv", "converted.h5", "--like", "converted.h5"),
 ]

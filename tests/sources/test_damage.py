@@ -2,16 +2,14 @@
 
 import errno
 import os
-import re
 import shutil
-import zlib
 from pathlib import Path
 
 import dask
 import h5py
 import numpy as np
 import pytest
-from rows_read import together, virtual
+from rows_read import together
 
 import streamkern
 from streamkern import RandomFeatureRidge
@@ -196,53 +194,6 @@ def test_a_small_file_that_claims_a_terabyte_is_refused(tmp_path, chunks):
         streamkern.open_hdf5(path)
 
 
-def filtered(path, stored, *codes, shape=(1000, 100)):
-    """Write one chunk as it is stored, in a dataset with these filters."""
-    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    made.set_chunk(shape)
-    for code in codes:
-        made.set_filter(code, h5py.h5z.FLAG_OPTIONAL, (4,))
-    with h5py.File(path, "w") as file:
-        space = h5py.h5s.create_simple(shape)
-        rows = h5py.h5d.create(file.id, b"X", h5py.h5t.NATIVE_DOUBLE, space, made)
-        rows.write_direct_chunk((0, 0), stored)
-        file["y"] = np.zeros(shape[0])
-    return path
-
-
-@pytest.fixture(scope="module")
-def bomb():
-    return zlib.compress(bytes(10**8), 9)
-
-
-@pytest.mark.parametrize("within", [False, True], ids=["itself", "part of a virtual dataset"])
-@pytest.mark.parametrize("codes", [(1, 1), (1, 2, 1), (1, 32000)])
-def test_rows_that_are_compressed_more_than_once_are_refused(tmp_path, bomb, codes, within):
-    stored = zlib.compress(bomb, 9)
-    path = filtered(tmp_path / "a.h5", stored, *codes)
-    assert path.stat().st_size < 30_000
-    if within:
-        part = "a.h5", "X", (1000, 100), np.s_[:]
-        path = virtual(tmp_path / "v.h5", (1000, 100), part, y=np.zeros(1000))
-    with pytest.raises(DataError, match=r"X.* more than once \(deflate, .*compress it"):
-        streamkern.open_hdf5(path)
-
-
-def test_a_chunk_that_is_larger_in_the_file_than_in_memory_is_refused(tmp_path, bomb):
-    path = filtered(tmp_path / "a.h5", bomb, 1, shape=(10, 100))
-    with pytest.raises(DataError, match="X has chunks of 8,000 bytes, one of which takes 97,"):
-        streamkern.open_hdf5(path)
-
-
-@pytest.mark.parametrize("options", [*CODECS.values(), {"compression": "lzf", "fletcher32": True}])
-def test_what_no_filter_makes_smaller_is_read(tmp_path, options):
-    X = np.frombuffer(np.random.default_rng(0).bytes(N * 3), "u1").reshape(N, 3)
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("X", data=X, chunks=(1, 3), **options)
-        file["y"] = np.zeros(N)
-    assert streamkern.open_hdf5(tmp_path / "a.h5").n_samples == N
-
-
 def test_rows_in_files_that_are_not_hdf5_are_refused(tmp_path):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
@@ -257,33 +208,3 @@ def test_an_outage_is_no_reason_to_skip_rows(tmp_path, rows, monkeypatch, code):
     Flaky(monkeypatch, 10**9, code)
     with pytest.raises(DataError, match="rows 700 to 800 of /X cannot be read"):
         fit(store(tmp_path / "a.h5", *rows), on_bad_rows="skip")
-
-
-@pytest.mark.parametrize("options", [{}, {"compression": "gzip"}, {"compression": "lzf"}])
-def test_a_chunk_that_is_smaller_in_the_file_than_in_memory_is_refused(tmp_path, options):
-    path = tmp_path / "a.h5"
-    with h5py.File(path, "w") as file:
-        X = file.create_dataset("X", (N, 3), "f8", chunks=(CHUNK, 3), **options)
-        for row in range(0, N, CHUNK):
-            size = 80 if row == DAMAGED else 24 * CHUNK
-            X.id.write_direct_chunk((row, 0), bytes(size), filter_mask=1)
-        file["y"] = np.zeros(N)
-    with pytest.raises(DataError, match="X has chunks of 2,400 bytes, but of one 80 were written"):
-        streamkern.open_hdf5(path)
-
-
-def test_a_filter_that_claims_more_values_than_a_chunk_has_is_refused(tmp_path):
-    path = tmp_path / "rows.h5"
-    with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=np.full((400, 3), 7), chunks=(100, 3), scaleoffset=0)
-        file["y"] = np.arange(400.0)
-    assert streamkern.open_hdf5(path).n_samples == 400
-    whole, claim = path.read_bytes(), (300).to_bytes(4, "little")
-    said = []
-    for found in re.finditer(re.escape(claim), whole):
-        path.write_bytes(whole[: found.start()] + b"\0\0\0\x30" + whole[found.end() :])
-        try:
-            streamkern.open_hdf5(path)
-        except DataError as error:
-            said.append(str(error))
-    assert [each for each in said if "has a damaged filter, for chunks of another size" in each]

@@ -11,14 +11,15 @@ from rows_read import python, store
 from servers import web_server
 
 from streamkern.runtime import garbage_collector
-from streamkern.sources.range_file import RangeFile
+from streamkern.sources.hdf5_opening import opened
+from streamkern.sources.object_stores import StoredFile, Target
 
 # The thread that answers makes objects, as any does, while there is garbage of h5py's.
 PROGRAM = """
 import asyncio, gc, sys, threading
 import fsspec.asyn, h5py
 from streamkern import open_hdf5
-from streamkern.sources import Shard, object_stores, range_file
+from streamkern.sources import Shard, object_stores
 
 url, other = sys.argv[1:]
 file = h5py.File(other)
@@ -37,7 +38,6 @@ def ask(*arguments):
 
 source = open_hdf5(url)
 object_stores._request = ask
-range_file._page.cache_clear()
 gc.set_threshold(100)
 were_on = [gc.isenabled() for block in source.reader(Shard(0, 0, 3000)).blocks(100)]
 print(len(were_on), all(were_on), gc.isenabled())
@@ -97,6 +97,7 @@ def test_ctrl_c_while_a_collection_is_waited_for_leaves_no_pause(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(garbage_collector.time, "sleep", interrupted)
-    with pytest.raises(KeyboardInterrupt), RangeFile(None):
+    file = StoredFile("s3://rows/a.h5", Target("s3://rows/a.h5", {}, "rows/a.h5"), 1, "")
+    with pytest.raises(KeyboardInterrupt), opened(file):
         pass
     assert gc.isenabled()

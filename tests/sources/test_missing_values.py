@@ -6,7 +6,6 @@ import sys
 import h5py
 import numpy as np
 import pytest
-from rows_read import virtual
 
 import streamkern
 from streamkern.errors import DataError, StreamkernError
@@ -91,21 +90,6 @@ def test_targets_and_weights_have_missing_values_too(tmp_path, on):
     assert np.flatnonzero(np.isnan(block.weights)).tolist() == [4] * (on == "weights")
 
 
-@pytest.mark.parametrize("whole", [{}, {"_FillValue": 7.0}, {"_FillValue": 5.0}])
-def test_parts_of_a_virtual_dataset_have_its_missing_values_or_are_refused(tmp_path, whole):
-    part = stored(tmp_path / "part.h5", _FillValue=5.0)
-    path = virtual(tmp_path / "whole.h5", X.shape, (part.name, "X", X.shape, np.s_[:]), y=X[:, 0])
-    with h5py.File(path, "r+") as file:
-        file["X"].attrs.update(whole)
-    if whole == {"_FillValue": 5.0}:
-        np.testing.assert_array_equal(read(path).X, np.where(X == 5, np.nan, X))
-    else:
-        with pytest.raises(
-            DataError, match=r"X in .*part\.h5 has attributes that say which values"
-        ):
-            read(path)
-
-
 def test_an_open_dataset_whose_attributes_mark_missing_values_is_refused(tmp_path):
     with h5py.File(stored(tmp_path / "a.h5", _FillValue=5.0)) as file:
         model = streamkern.RandomFeatureRidge(n_components=8, alpha=1.0)
@@ -173,9 +157,6 @@ def test_rows_that_lie_turned_are_told_in_predictions_too(tmp_path, monkeypatch,
     code = str(error.value).partition("turn them in Python: ")[2].rstrip(".")
     subprocess.run([sys.executable, "-c", f"FILE = {str(path)!r}; {code}"], check=True)
     assert np.array_equal(streamkern.load("model.h5").predict("turned.h5"), model.predict(X))
-
-
-TEXTS = np.array(["yes", "no", "caf\u00e9", ""], dtype=object)[np.arange(N) % 4]
 
 
 @pytest.mark.parametrize("weight", [1e300, 1e308, 1e-310])

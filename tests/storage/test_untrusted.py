@@ -13,59 +13,9 @@ from rows_read import python
 from streamkern import RandomFeatureRidge, load, load_moments
 from streamkern.errors import CheckpointError, ModelFileError
 from streamkern.storage.plain_values import read_plain, write_plain
-from streamkern.storage.untrusted import array, finite_array, fixed, mark, text
+from streamkern.storage.untrusted import fixed
 
 TERABYTE = (1 << 37,)
-
-
-@pytest.fixture
-def file():
-    with h5py.File("any", "w", driver="core", backing_store=False, libver="latest") as opened:
-        yield opened
-
-
-def test_short_texts_and_integers_are_marks_and_nothing_else_is_one(file):
-    assert mark(file, "mark") is None
-    for value in ("streamkern-model", "", "κ", 7, np.int32(-1)):
-        file.attrs["mark"] = fixed(value) if isinstance(value, str) else value
-        assert mark(file, "mark") == value
-    large = np.zeros((1 << 10, 1 << 10)), "x" * 1_000_000, fixed("x" * 1_000)
-    for value in (1.5, np.arange(3), h5py.Empty("f8"), "any", *large):
-        file.attrs["mark"] = value
-        assert mark(file, "mark") is None
-
-
-def test_only_one_text_of_fixed_length_is_a_text(file):
-    file["card"] = fixed("κ")
-    assert text(file, "card") == "κ"
-    for i, value in enumerate([np.zeros(3), 1.0, [b"a", b"b"], "any"]):
-        file[str(i)] = value
-        with pytest.raises(ValueError, match="not a text"):
-            text(file, str(i))
-
-
-@pytest.mark.parametrize("chunks", [None, (1 << 20,)], ids=["contiguous", "chunks"])
-def test_what_was_not_written_is_not_made_room_for(file, chunks):
-    dataset = file.create_dataset("values", TERABYTE, "f8", chunks=chunks)
-    with pytest.raises(ValueError, match=r"claims 1,099,511,627,776 bytes that were not written"):
-        array(dataset)
-
-
-def test_what_are_no_finite_numbers_of_the_shape_is_refused(file):
-    for i, (value, why) in enumerate(
-        (
-            ("text", "not numbers"),
-            ([b"a"], "not numbers"),
-            ([True], "not numbers"),
-            ([1.0, np.nan], "not finite"),
-            ([1.0, np.inf], "not finite"),
-            (np.zeros((2, 1)), r"has shape \(2, 1\), not \(2,\)"),
-        )
-    ):
-        file[str(i)] = value
-        shape = (2,) if isinstance(value, np.ndarray) else None
-        with pytest.raises(ValueError, match=why):
-            finite_array(file, str(i), shape)
 
 
 def saved(kind, path):
@@ -143,10 +93,6 @@ def many_names(file, name):
         file[f"map/{i}"] = file[name]
 
 
-def two_names(file, name):
-    file["equations/again"] = file[name]
-
-
 def filtered(file, name):
     """What 500 bytes hold here is decoded to 200 MB, in a chunk of eight bytes."""
     del file["intercept"]
@@ -161,7 +107,7 @@ def filtered(file, name):
 
 ARRAY = "map/inner_frequencies"
 CHANGES = [(change, ARRAY) for change in (external, linked, moved, many_names, filtered)]
-CHANGES += [(moved, "map"), (moved, "equations"), (two_names, "equations")]
+CHANGES += [(moved, "map"), (moved, "equations")]
 
 
 @pytest.mark.parametrize(("change", "name"), CHANGES)
@@ -169,8 +115,7 @@ def test_what_is_elsewhere_or_there_many_times_is_not_read(tmp_path, change, nam
     saved("model", tmp_path / "a.h5")
     with h5py.File(tmp_path / "a.h5", "r+") as opened:
         change(opened, name)
-    why = "has another name" if change in (many_names, two_names) else "damaged"
-    with within(100_000), pytest.raises(ModelFileError, match=why):
+    with within(100_000), pytest.raises(ModelFileError, match="damaged"):
         load(tmp_path / "a.h5")
 
 
