@@ -90,8 +90,10 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for heading, listed in (("Commands", CORE), ("Of extensions", registry.commands())):
+            if listed:
+                with formatter.section(heading):
+                    formatter.write_dl(list(listed.items()))
 
 
 @click.group(
