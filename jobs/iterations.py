@@ -15,7 +15,7 @@ from accuracies.sets import read
 from matplotlib import pyplot as plt
 
 import streamkern
-from streamkern.report.plots import STYLE, UNDATED
+from streamkern.report.pictures import STYLE, UNDATED
 from streamkern.solve import preconditioner
 from streamkern.solvers.gram_passes import GramPasses
 

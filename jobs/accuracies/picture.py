@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib import pyplot as plt
 
-from streamkern.report.plots import GREY, STYLE, UNDATED
+from streamkern.report.pictures import GREY, STYLE, UNDATED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

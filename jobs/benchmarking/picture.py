@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 from benchmarking.cases import SWEEPS
 from benchmarking.contenders import CONTENDERS
 from benchmarking.wording import Wording, machine_of, said
-from streamkern.report.plots import GREY, LINES, STYLE, UNDATED
+from streamkern.report.pictures import GREY, LINES, STYLE, UNDATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -130,7 +130,7 @@ def test_components_need_no_target(houses):
 
 
 def test_rows_of_the_fit_are_diagnosed_by_the_name_of_their_table(model):
-    found = report_of("diagnose", "model.h5", "houses.csv", "--largest", 1)
+    found = report_of("evaluate", "model.h5", "houses.csv", "--leave-one-out", 1)
     assert found["largest_errors"][0]["place"].startswith("houses.csv, row ")
 
 
