@@ -31,7 +31,7 @@ from streamkern.report.input_effects import (
 )
 from streamkern.report.numbers import counted, figure_row, number, percent, seconds
 from streamkern.report.pictures import Figure
-from streamkern.report.report_rows import Row, class_error_rows, fit_rows, pass_rows
+from streamkern.report.report_rows import Row, class_error_rows, data_words, fit_rows, pass_rows
 from streamkern.report.trial_tables import tuning_table
 from streamkern.report.validation_pass import MOST_TARGETS, Validation, validated
 from streamkern.runtime.memory import in_words
@@ -173,6 +173,7 @@ def _fitted_rows(model: FittedRidge, report: FitReport) -> list[Row]:
     return [
         *fit_rows(report, number),
         ("feature map", f"{report['feature_map']}, seed {model.parameters.random_state}"),
+        ("data", data_words(report["data"])),
         *([figure_row("noise", report, number)] if known else []),
         figure_row("precision_floor", report, number),
     ]
