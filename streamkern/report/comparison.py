@@ -30,6 +30,10 @@ from streamkern.statistics import RowSample
 COMPONENTS = (64, 128, 256, 512, 1024, 2048)
 COMPARED_MAPS = tuple(name for name in FAMILIES if name != "identity")
 CONFIDENCE = 0.95
+INTERVAL = (
+    f"mean over the seeds of the map, and the {CONFIDENCE:.0%} interval of that mean by Student's "
+    f"t; the rows are the same for every seed"
+)
 # Rows whose kernel errors are found.
 _KERNEL_ROWS = 512
 # The fewest rows to draw from, and to test on.
@@ -114,6 +118,7 @@ class Comparison:
     kernel: dict[str, Any]
     alpha: float | tuple[float, ...] | str
     target_deviation: float
+    interval: str = INTERVAL
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
