@@ -42,12 +42,13 @@ def test_bad_rows_can_be_skipped_and_are_counted(folder):
     path = write(folder / "data.h5", **data)
     out = folder / "out.h5"
     skipping = ("--on-bad-rows", "skip")
-    evaluate, diagnose = ((name, out, path, *skipping) for name in ("evaluate", "diagnose"))
+    evaluate = ("evaluate", out, path, *skipping)
+    left_out = (*evaluate, "--leave-one-out", 5)
     fit = ("fit", path, "--out", out, "--components", 16, *skipping)
-    for arguments in (fit, evaluate, diagnose):
+    for arguments in (fit, evaluate, left_out):
         report = report_of(*arguments)
         assert (report["rows"], report["skipped_rows"]) == (N - 3, 3)
-    assert "3 of 200 rows" in refused(*diagnose[:3], "--quiet")
+    assert "3 of 200 rows" in refused(*evaluate[:3], "--leave-one-out", 5, "--quiet")
     assert "rows skipped" in streamkern(*evaluate).stdout
     predict = ("predict", out, path, "--out", "predicted.h5", "--force", *skipping)
     assert report_of(*predict)["skipped_rows"] == 2

@@ -178,7 +178,7 @@ COMMANDS = {
     "components": (0, "pca data.h5 --out new.h5 --random-features 16"),
     "predictions": (0, "predict model.h5 data.h5 --out new.h5 --std"),
     "errors": (0, "evaluate model.h5 data.h5"),
-    "leave-one-out": (0, "diagnose model.h5 data.h5"),
+    "leave-one-out": (0, "evaluate model.h5 data.h5 --leave-one-out 5"),
     "the card": (0, "show model.h5"),
     "what a file holds": (0, "inspect data.h5"),
     "no such file": (1, "fit other.h5 --out new.h5"),

@@ -49,7 +49,7 @@ def test_every_command_reads_from_a_store_and_shows_none(
             ("tune", url, "--out", "tuned.h5", *fast),
             ("predict", "model.h5", url, "--out", "pred.h5", "--quiet"),
             ("evaluate", "model.h5", url, "--quiet"),
-            ("diagnose", "model.h5", url, "--quiet"),
+            ("evaluate", "model.h5", url, "--leave-one-out", 2, "--quiet"),
             ("moments", url, more, "--out", "m.h5", *fast),
             ("forget", "m.h5", url, "--quiet", "--out", "less.h5"),
             ("compare", url, "--out", "compared", "--quiet", "--rows", 100, "--components", 16),

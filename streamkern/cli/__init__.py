@@ -23,7 +23,6 @@ CORE = {
     "fit": "Fit one model.",
     "predict": "Predict every row of a data set.",
     "evaluate": "Compare predictions with targets.",
-    "diagnose": "Leave-one-out error of a model, and the rows that matter most to it.",
     "compare": "Exact kernel ridge against random features, over their number.",
     "moments": "Reduce rows to moments, to merge, remove rows from, and solve.",
     "merge": "Merge the moments of different rows.",

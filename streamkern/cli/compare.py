@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,24 +11,21 @@ from streamkern.cli.console import Console, command
 from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.parameter_options import GIVEN_KERNEL, numbers_of, parameter_options, values_of
 from streamkern.cli.row_files import opened_rows
-from streamkern.report.figure_labels import LABELS, figure
 
 if TYPE_CHECKING:
-    from streamkern.report.comparison_trials import Trial
+    from streamkern.report.comparison import Trial
 
-_COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
+_HEADER = (
+    *("model", "D", "test rmse", "over\nexact", "kernel\nerror"),
+    *("fit\ns", "test\ns", "matrix\nMB"),
+)
 
 
 @command(
     *shared.rows_options,
     shared.out_option("DIR", "The folder for JSON and pictures."),
-    shared.several_option("--test", "DATA", "Test on these rows instead."),
     click.option(
-        "--maps",
-        default="orthogonal,iid",
-        metavar="MAP[,MAP...]",
-        help="Maps as of fit --map, in pairs of cosine and sine; with -phase at the end, cosines "
-        "with random phases.",
+        "--maps", default="orthogonal,iid", metavar="MAP[,MAP...]", help="Maps as of fit --map."
     ),
     click.option(
         "--components",
@@ -54,7 +50,7 @@ _COLUMNS = ("relative_rmse", "kernel_error", "fit_seconds", "predict_seconds")
     shared.force_option,
     examples=(
         "streamkern compare houses.csv --target price --out comparison",
-        "streamkern compare train.h5 --test test.h5 --out comparison --maps orthogonal,nystroem",
+        "streamkern compare train.h5 --out comparison --maps orthogonal,nystroem",
     ),
 )
 def compare(console: Console, **options: Any) -> None:
@@ -66,39 +62,31 @@ def compare(console: Console, **options: Any) -> None:
     from streamkern.errors.formatting import json_text
     from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.report import comparison
-    from streamkern.report.plots import plot_comparison
-    from streamkern.sources.preprocessing.column_names import columns_of
+    from streamkern.report.comparison_picture import plot_comparison
     from streamkern.storage.outputs import make_folder, replacing
 
     components = numbers_of(options["components"], "--components", kind=int)
     maps, n_seeds = options["maps"].split(","), options["seeds"]
     model = RandomFeatureRidge(**values_of(options))
     comparison.checked_comparison(model, components, maps, n_seeds)
-    with ExitStack() as kept:
-        rows = options | {"out": None}  # a folder, beside which no rows are kept
-        source, test = kept.enter_context(opened_rows(rows)).source, None
-        if options["test"]:
-            like = columns_of(source)
-            test = kept.enter_context(opened_rows(rows | {"data": options["test"]}, like)).source
+    # A folder, beside which no rows are kept.
+    with opened_rows(options | {"out": None}) as opened:
+        source: Any = opened.source
         folder, force = make_folder(options["out"]), options["force"]
         results, *pictures = (folder / f"comparison.{form}" for form in ("json", "png", "svg"))
-        sources = (source,) if test is None else (source, test)
-        check_outputs(options, *sources, outs=[results, *pictures], formats=())
+        check_outputs(options, source, outs=[results, *pictures], formats=())
         sizes = {"n_components": components, "n_seeds": n_seeds, "n_train": options["rows"]}
         with place_of(console, options):
-            found = comparison.compare(source, model, maps=maps, test=test, **sizes)
+            found = comparison.compare(source, model, maps=maps, **sizes)
     with replacing(results, force=force) as temporary:
         temporary.write_text(json_text(found.as_dict(), indent=1))
     for path in pictures:
         plot_comparison(found, path, force=force)
     title = f"{found.n_train:,} rows fitted, {found.n_test:,} tested"
-    named = [LABELS[name] for name in ("test_rmse", *_COLUMNS, "matrix_megabytes")]
-    header = ("model", "D", *(label.text for label in named))
-    console.table(title, [_row(trial) for trial in found.trials], header)
-    exact, linear = found.trials[:2]
+    console.table(title, [_row(trial) for trial in found.trials], _HEADER)
+    exact = found.trials[0]
     console.line(
-        f"exact kernel ridge: alpha {exact.alpha:.3g}, {LABELS['loo_rmse'].text} "
-        f"{exact.loo_rmse:.4g}; linear ridge: alpha {linear.alpha:.3g}"
+        f"exact kernel ridge: alpha {exact.alpha:.3g}, leave-one-out rmse {exact.loo_rmse:.4g}"
     )
     if n_seeds > 1:
         console.line(
@@ -110,13 +98,16 @@ def compare(console: Console, **options: Any) -> None:
 
 
 def _row(trial: Trial) -> tuple[str, ...]:
-    error, interval = figure("test_rmse", trial.test_rmse), trial.interval["test_rmse"]
+    error, interval = f"{trial.test_rmse:#.4g}", trial.interval["test_rmse"]
     if interval is not None:
         error += f" \N{PLUS-MINUS SIGN} {trial.test_rmse - interval[0]:#.2g}"
     return (
         (trial.map or trial.method) + ", by gradients" * (trial.solver == "cg"),
         f"{trial.n_components:,}" if trial.n_components else "",
         error,
-        *(figure(name, getattr(trial, name)) for name in _COLUMNS),
-        figure("matrix_megabytes", trial.matrix_bytes / 1e6),
+        f"{trial.relative_rmse:.3f}",
+        "" if trial.kernel_error is None else f"{trial.kernel_error:.4f}",
+        f"{trial.fit_seconds:.2f}",
+        f"{trial.predict_seconds:.3f}",
+        f"{trial.matrix_bytes / 1e6:.3f}",
     )

@@ -35,7 +35,6 @@ def demo(console: Console, out: str, rows: int, components: int) -> None:
     from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.kernels import Gaussian, Linear
     from streamkern.parameters.parameters import Parameters
-    from streamkern.report.figure_labels import LABELS
     from streamkern.runtime.memory import in_words, total_bytes
     from streamkern.sources import open_hdf5
     from streamkern.storage.outputs import make_folder
@@ -91,7 +90,7 @@ def demo(console: Console, out: str, rows: int, components: int) -> None:
             )
             for each in found
         ],
-        header=("model", "rows fitted", "matrix to solve", "seconds", LABELS["test_rmse"].text),
+        header=("model", "rows fitted", "matrix to solve", "seconds", "test rmse"),
     )
     console.line(f"The model: streamkern show {folder / 'model.h5'}")
     console.result({"trials": found, "report": report, "model": str(folder / "model.h5")})

@@ -18,11 +18,18 @@ _MOST_CLASSES = 12
     click.argument("model"),
     *shared.data_options,
     shared.delimiter_option,
+    click.option(
+        "--leave-one-out",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="DATA holds the rows of the fit: say how MODEL would do on each without it, and name "
+        "the N rows of largest leverage and of largest error.",
+    ),
     *parameter_options("on_bad_rows"),
     *shared.place_options,
     examples=(
         "streamkern evaluate model.h5 test.csv",
-        "streamkern evaluate model.h5 test.h5 --json",
+        "streamkern evaluate model.h5 train.csv --leave-one-out 5",
     ),
 )
 def evaluate(console: Console, **options: Any) -> None:
@@ -39,13 +46,24 @@ def evaluate(console: Console, **options: Any) -> None:
     from streamkern.models.fitted_classes import FittedClasses
     from streamkern.report.report_rows import class_error_rows
 
-    model: Any = load_fitted(options["model"], components=False, with_equations=False)
+    left_out = options["leave_one_out"]
+    with_equations = left_out is not None
+    model: Any = load_fitted(
+        options["model"], boosted=not left_out, components=False, with_equations=with_equations
+    )
     is_classifier = isinstance(model, FittedClasses)
     skip = options["on_bad_rows"] == "skip"
     with (
         opened_rows(options, model.columns, labels=is_classifier) as opened,
         place_of(console, options),
     ):
+        if left_out is not None:
+            source: Any = opened.source
+            if is_classifier:
+                source = model.labelled(source, weighted=True)
+            ridge = model.with_bad_rows(options["on_bad_rows"]).ridge
+            _show_left_out(console, ridge, ridge.diagnose(source, n_largest=left_out))
+            return
         if is_classifier:
             found = model.evaluate(model.labelled(opened.source), skip_bad_rows=skip)
         else:
@@ -77,6 +95,28 @@ def evaluate(console: Console, **options: Any) -> None:
         rows.append(("baseline rmse", f"{spread:.6g}, by always saying the mean of these targets"))
         rows += _support_rows(found.get("by_support"))
         console.table("Errors", [*rows, *_interval_rows(found.get("intervals"))])
+    console.result(found)
+
+
+def _show_left_out(console: Console, ridge: Any, found: dict[str, Any]) -> None:
+    """Print leave-one-out errors, and the rows that matter most."""
+    from streamkern.models.report_facts import brief
+    from streamkern.report.numbers import figure_row
+
+    rows = [
+        figure_row("loo_rmse", found, brief),
+        figure_row("train_rmse", ridge.report, brief),
+        figure_row("cv_rmse", ridge.report, brief),
+        figure_row("effective_dof", found, "{:,.1f}".format),
+        ("rows of leverage 1", f"{found['rows_of_leverage_one']:,}"),
+    ]
+    console.table(f"Leave-one-out on {found['rows']:,} rows", rows)
+    for key, title in (
+        ("largest_leverages", "Largest leverages"),
+        ("largest_errors", "Largest leave-one-out errors"),
+    ):
+        cells = [(r["place"], f"{r['leverage']:.4f}", brief(r["error"])) for r in found[key]]
+        console.table(title, cells, header=("row", "leverage", "error"))
     console.result(found)
 
 

@@ -9,7 +9,7 @@ from streamkern.errors.formatting import meant
 
 # By the names of parameters; what is of one command alone stands first, without a group.
 GROUPS = {
-    "Rows": "x y weights targets ids delimiter decimal thousands on_bad_rows like test",
+    "Rows": "x y weights targets ids delimiter decimal thousands on_bad_rows like",
     "Outputs": "out report force checkpoint dry_run",
     "Kernel and features": "kernel length_scale n_components feature_map paired metric trend scale "
     "standardize precision random_state",

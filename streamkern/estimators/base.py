@@ -1,6 +1,5 @@
 """What estimators have in common: they hold a fitted model, and check tables of rows."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,7 +8,6 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array
 
-from streamkern.errors.html_table import html_table
 from streamkern.estimators.conventions import (
     check_finite,
     checked_rows,
@@ -62,26 +60,6 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         if isinstance(self._state, PartialFitState):
             return self._state.solved(self._parameters(), self._problem())
         return self._state
-
-    @property
-    def _repr_html_(self) -> Callable[[], str]:
-        """Scikit-learn's diagram, if it is asked for, and what was fitted below it.
-
-        The diagram has all fitted attributes, for which moments would be solved: they stand alone.
-        """
-        diagram: Callable[[], str] = super()._repr_html_  # an AttributeError where text is shown
-
-        def html() -> str:
-            state = self._state
-            if isinstance(state, PartialFitState):
-                return html_table(repr(self), ()) + state.moments._repr_html_()
-            return diagram() + ("" if state is None else state._repr_html_())
-
-        return html
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        html = {"text/html": self._repr_html_()} if hasattr(self, "_repr_html_") else {}
-        return {"text/plain": repr(self), **html}
 
     @property
     def _current_model(self) -> Any:

@@ -7,7 +7,6 @@ from typing import Any
 
 from streamkern.engine.scheduler import compute, delayed, is_delayed, persist, scatter
 from streamkern.errors import ParameterError
-from streamkern.errors.html_table import html_table
 from streamkern.features import FeatureMap, solve_map
 from streamkern.kernels import Kernel
 from streamkern.models.feature_rounding import USUAL_ROUNDING
@@ -20,12 +19,12 @@ from streamkern.models.moments_merge import (
     turns_between,
 )
 from streamkern.models.moments_removal import without_rows
-from streamkern.models.report_facts import kernel_facts, summary_line, summary_rows
+from streamkern.models.report_facts import kernel_facts, summary_line
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.template import Template, check_targets
 from streamkern.predict.support import SupportRows
-from streamkern.runtime.memory import check_free, in_words
+from streamkern.runtime.memory import check_free
 from streamkern.solvers.completion import WHOLE, Completion
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
 from streamkern.sources.class_labels import KnownClasses
@@ -63,12 +62,6 @@ class DataMoments:
 
     def __repr__(self) -> str:
         return summary_line("DataMoments", self._whole_report())
-
-    def _repr_html_(self) -> str:
-        folds = f"{self.n_folds} by {self.report['fold_by']}" if self.n_folds > 1 else "none"
-        known = "known, so they can be removed again" if self.index else "not known again"
-        more = [("folds", folds), ("rows are", known), ("memory", in_words(self.nbytes))]
-        return html_table("DataMoments", summary_rows(self._whole_report()) + more)
 
     def _whole_report(self) -> FitReport:
         n_components: FitReport = {"n_components": self.feature_map.n_components}

@@ -16,11 +16,10 @@ import numpy as np
 
 from streamkern._typing import Group
 from streamkern._version import __version__
-from streamkern.errors.html_table import html_table
 from streamkern.features import FeatureMap, uncombined
 from streamkern.features.metric import described_metric, with_metric
 from streamkern.kernels import Kernel, as_kernel, kernel_from
-from streamkern.models.report_facts import summary_line, summary_rows
+from streamkern.models.report_facts import summary_line
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.predict.intervals import POWERS, RANKS, TENTHS, Intervals, leading_features
@@ -51,9 +50,6 @@ class FittedModel(ABC):
 
     def __repr__(self) -> str:
         return summary_line(type(self).__name__, self.report)
-
-    def _repr_html_(self) -> str:
-        return html_table(f"{self.estimator}, fitted", summary_rows(self.report))
 
     @property
     def seconds(self) -> dict[str, float]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import DataError, ParameterError
-from streamkern.errors.html_table import html_table
 from streamkern.features import trended
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.prediction import predicted_shards
@@ -59,12 +58,6 @@ class GridPrediction(NamedTuple):
 
     def _layers(self) -> list[tuple[str, Floats]]:
         return [("y_pred", self.y_pred)] + [("y_std", self.y_std)] * (self.y_std is not None)  # type: ignore[list-item]
-
-    def _repr_html_(self) -> str:
-        rows = [*self.axes.items(), *self._layers()]
-        said = [(name, f"{v.min():.6g} to {v.max():.6g}") for name, v in rows]
-        shape = " x ".join(f"{len(axis):,}" for axis in self.axes.values())
-        return html_table(f"Predictions of {shape} points", said)
 
 
 def predicted_grid(

@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 from streamkern.errors import DataError, InsufficientMemoryError
-from streamkern.errors.html_table import html_table
 from streamkern.features import LEVELS
 from streamkern.monitor.job_text import duration
 from streamkern.parameters.cost_estimate import rough_flops_per_second
@@ -120,9 +119,6 @@ class Plan:
         facts = {"allowed_bytes": self.allowed_bytes, "seconds": self.seconds}
         tell_of_job("planned", worker_bytes=self.worker_bytes, readings=self.n_strips, **facts)
         return self
-
-    def _repr_html_(self) -> str:
-        return html_table("Plan of a fit", self.rows())
 
     def rows(self) -> list[tuple[str, str]]:
         where = f"this process, {self.n_threads} threads"

@@ -1,47 +1,128 @@
-"""Benchmark of random features against exact kernel ridge regression on the same rows."""
+"""Exact kernel ridge regression beside random features, over their number, on the same rows."""
 
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import copy_context
-from dataclasses import replace
-from itertools import chain, count
-from typing import Any
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any, Self
 
 import numpy as np
+from scipy.special import stdtrit
 
-from streamkern.errors import DataError, ParameterError, warn
+from streamkern._typing import Floats
+from streamkern.engine.scheduler import compute, delayed
+from streamkern.errors import DataError, ParameterError, StreamkernWarning, warn
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge, check_memory
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.features import FAMILIES
-from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel, length_scale_of
+from streamkern.kernels import Kernel, ShiftInvariantKernel, length_scale_of
+from streamkern.models.scoring import scored
 from streamkern.parameters.parameters import Parameters, first_kernel_of
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.plan import plan_here
-from streamkern.report.comparison_trials import (
-    Comparison,
-    Run,
-    Split,
-    Trial,
-    check_split,
-    rmse_of,
-    run_of,
-    sampled_split,
-)
-from streamkern.runtime.events import nobody, observed, passing, tell
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.solution import are_below
 from streamkern.sources import ArraySource, Source
+from streamkern.statistics import RowSample
 
 COMPONENTS = (64, 128, 256, 512, 1024, 2048)
-# What a comparison calls a map, and the options of a model that draw it.
-COMPARED_MAPS = {
-    name + form: {"feature_map": name, "paired": not form}
-    for name, family in FAMILIES.items()
-    if name != "identity"
-    for form in ("", *(["-phase"] if family.has_phases else []))
-}
+COMPARED_MAPS = tuple(name for name in FAMILIES if name != "identity")
+CONFIDENCE = 0.95
+INTERVAL = (
+    f"mean over the seeds of the map, and the {CONFIDENCE:.0%} interval of that mean by Student's "
+    f"t; the rows are the same for every seed"
+)
+# Rows whose kernel errors are found.
+_KERNEL_ROWS = 512
+# The fewest rows to draw from, and to test on.
+_FEWEST, _FEWEST_TESTED = 10, 2
+
+Rows = tuple[Floats, Floats, Floats | None]  # inputs, targets and weights
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One line of a comparison: a model, over the seeds of its map.
+
+    Errors, in units of the target, and seconds are means over the `runs`, one a seed, `alpha` is
+    the median; `interval` has the 95% intervals of the means by Student's t.  `kernel_error` is the
+    mean of |phi(x)^T phi(x') - k(x, x')| over pairs of held-out rows.  `matrix_bytes` are of the
+    system in double, or of the vectors of conjugate gradients.
+    """
+
+    method: str
+    map: str | None
+    n_components: int | None
+    solver: str | None
+    seeds: tuple[int, ...]
+    test_rmse: float
+    relative_rmse: float
+    cv_rmse: float | None
+    loo_rmse: float | None
+    kernel_error: float | None
+    interval: dict[str, tuple[float, float] | None]
+    alpha: float
+    fit_seconds: float
+    predict_seconds: float
+    matrix_bytes: int
+    runs: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def of(
+        cls,
+        name: str | None,
+        n_components: int | None,
+        runs: Sequence[dict[str, Any]],
+        reference: float,
+    ) -> Self:
+        """Return what runs of a map by its name, or of the exact model, tell together."""
+        values = {field: [run[field] for run in runs] for field in runs[0]}
+        averaged = ("test_rmse", "cv_rmse", "loo_rmse", "kernel_error")
+        means: dict[str, Any] = {
+            field: None if None in values[field] else float(np.mean(values[field]))
+            for field in (*averaged, "fit_seconds", "predict_seconds")
+        }
+        return cls(
+            **means,
+            method="exact" if name is None else "random features",
+            map=name,
+            n_components=n_components,
+            solver=runs[0]["solver"],
+            seeds=tuple(seed for seed in values["seed"] if seed is not None),
+            relative_rmse=means["test_rmse"] / reference,
+            interval={each: _interval(values[each]) for each in ("test_rmse", "kernel_error")},
+            alpha=float(np.median(values["alpha"])),
+            matrix_bytes=max(values["matrix_bytes"]),
+            runs=tuple(runs),
+        )
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return mean -+ t s / sqrt(m), with the standard deviation s of m values, if m > 1."""
+    if (m := len(values)) < 2:
+        return None
+    half = float(stdtrit(m - 1, 0.5 + CONFIDENCE / 2.0) * np.std(values, ddof=1) / np.sqrt(m))
+    mean = float(np.mean(values))
+    return mean - half, mean + half
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` finds: the trial of the exact model, and those of random features."""
+
+    trials: tuple[Trial, ...]
+    n_train: int
+    n_test: int
+    kernel: dict[str, Any]
+    alpha: float | tuple[float, ...] | str
+    target_deviation: float
+    interval: str = INTERVAL
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return asdict(self)
 
 
 def compare(
@@ -52,9 +133,8 @@ def compare(
     maps: Sequence[str] = ("orthogonal", "iid"),
     n_seeds: int = 5,
     n_train: int = 4000,
-    test: Source | None = None,
 ) -> Comparison:
-    """Fit exact kernel ridge regression, linear ridge and random features to the same rows.
+    """Fit exact kernel ridge regression and random features to the same rows.
 
     Where the model chooses its alpha, so does every model here, from these rows alone: the exact
     one by leave-one-out, the others by the model's criterion.  Rows and folds are the same for all;
@@ -65,18 +145,15 @@ def compare(
     source : Source
         A uniform sample of its rows is used; they count by their weights, in fits and in errors.
     model : RandomFeatureRidge
-        The options of all models, except for map, form, number of components, and `fold_by`: folds
+        The options of all models, except for map, number of components, and `fold_by`: folds
         are blocks of the sampled rows, which are in random order.
     n_components : sequence of int
     maps : sequence of str
-        As the option `feature_map` of a model; with '-phase' at the end, cosines with phases
-        instead of pairs.
+        As the option `feature_map` of a model.
     n_seeds : int
         How often every map is drawn, with the seed of the model and those that follow it.
     n_train : int
-        Rows to fit, at most; without `test`, at most 4/5 of the rows.
-    test : Source, optional
-        Rows to test on; otherwise sampled from `source`.
+        Rows to fit, at most 4/5 of all; a fourth as many others are tested.
 
     Returns
     -------
@@ -103,63 +180,48 @@ def compare(
         fit_intercept=model.fit_intercept,
         leave_one_out=True,
     )
+    if source.n_samples < _FEWEST:
+        raise DataError(
+            f"a comparison needs {_FEWEST} rows, but there are {source.n_samples}; add rows."
+        )
+    n_train = min(n_train, 4 * source.n_samples // 5)
     fewest = model.n_folds if penalty.needs_folds else 2
-    check_memory(check_split(source, test, n_train, fewest=fewest), exact.alpha)
-    rows, kernel = _standardized(source, test, n_train, model)
+    if n_train < fewest:
+        raise ParameterError(
+            f"a comparison must fit at least {fewest} rows, not {n_train}; ask for more rows."
+        )
+    check_memory(n_train, exact.alpha)
+    train, tested, kernel = _standardized(source, n_train, model)
     options = model.get_params(deep=False) | {"kernel": kernel, "metric": None}
     options |= {"standardize": False, "scale": "standard", "fold_by": "blocks"}
     drawn = {
-        (name, D): options | COMPARED_MAPS[name] | {"n_components": D}
+        (name, D): options | {"feature_map": name, "n_components": D}
         for name in maps
         for D in sorted(n_components)
     }
     largest = Parameters(**drawn[maps[0], max(n_components)])
     passes = largest.passes()
-    plan_here(ArraySource(rows.X, rows.y), passes, **largest.solution_by_passes(passes)).accepted()
-    n, p = rows.X.shape
-    linear = RandomFeatureRidge(**options | {"kernel": Linear(), "paired": True, "n_components": p})
-    runs: dict[tuple[str, int], list[Run]] = {key: [] for key in drawn}
-    with _single_pass((2 + len(drawn) * n_seeds) * n) as fitted, blas_threads(1):
-        exact_run = run_of(exact.set_params(kernel=kernel), rows)
-        linear_run = run_of(linear, rows)
-        fitted(2 * n)
+    plan_here(ArraySource(*train), passes, **largest.solution_by_passes(passes)).accepted()
+    runs: dict[tuple[str, int], list[dict[str, Any]]] = {key: [] for key in drawn}
+    with blas_threads(1):
+        exact_run = _run_of(exact.set_params(kernel=kernel), train, tested)
         for seed in range(model.random_state, model.random_state + n_seeds):
             for key, found in runs.items():
                 sized = RandomFeatureRidge(**drawn[key] | {"random_state": seed})
-                found.append(run_of(sized, rows, seed, kernel))
-                fitted(n)
+                found.append(_run_of(sized, train, tested, seed, kernel))
     _warn_of_rounding(list(chain.from_iterable(runs.values())))
-    reference = exact_run.test_rmse
-    mean = np.average(rows.y_test, axis=0, weights=rows.test_weights)
+    reference = exact_run["test_rmse"]
+    trials = [Trial.of(*key, found, reference) for key, found in runs.items()]
+    _, y, weights = tested
     return Comparison(
-        trials=(
-            Trial.of("exact", [exact_run], reference),
-            Trial.of("linear", [linear_run], reference, n_components=p),
-            *(
-                Trial.of("random features", found, reference, n_components=D, map_name=name)
-                for (name, D), found in runs.items()
-            ),
-        ),
-        n_train=n,
-        n_test=len(rows.X_test),
+        trials=(Trial.of(None, None, [exact_run], reference), *trials),
+        n_train=len(train[1]),
+        n_test=len(y),
         kernel={"name": kernel.name, **kernel.parameters()}
         | {"length_scale": length_scale_of(kernel)},
         alpha=penalty.alpha,
-        target_deviation=rmse_of(rows.y_test - mean, rows.test_weights),
+        target_deviation=_rmse(y - np.average(y, axis=0, weights=weights), weights),
     )
-
-
-@contextmanager
-def _single_pass(n_rows: int) -> Iterator[Callable[[int], None]]:
-    """Report all models as one pass, without the passes inside; yield what to call for each."""
-    number, shards, listening = uuid.uuid4().hex, count(), copy_context()
-
-    def fitted(n: int) -> None:
-        facts: Any = {"pass": number, "shard": next(shards), "rows": n, "worker": ""}
-        listening.run(tell, "shard done", **facts)
-
-    with passing(number, "models", rows=n_rows), observed(nobody):
-        yield fitted
 
 
 def checked_comparison(
@@ -192,32 +254,91 @@ def checked_comparison(
     for name in maps:
         check_choice("maps", name, COMPARED_MAPS)
         for D in n_components:
-            options = model.get_params(deep=False) | COMPARED_MAPS[name] | {"n_components": D}
+            options = model.get_params(deep=False) | {"feature_map": name, "n_components": D}
             parameters = Parameters(**options)
             parameters.passes()
     return parameters.penalty
 
 
 def _standardized(
-    source: Source, test: Source | None, n_train: int, model: RandomFeatureRidge
-) -> tuple[Split, Kernel]:
-    """Return rows in the units that all models share, and the kernel with its length scale."""
-    skip = model.on_bad_rows == "skip"
-    raw = sampled_split(source, test, n_train, random_state=model.random_state, skip_bad_rows=skip)
-    given: dict[str, Any] = {"n_components": 2, "alpha": 1.0, "alphas": None}
-    given["kernel"] = first_kernel_of(model.kernel)
-    smallest = RandomFeatureRidge(**model.get_params(deep=False) | given)
-    smallest.fit(raw.X, raw.y, raw.weights)
-    standardizer = smallest.feature_map_.standardizer
-    rows = replace(raw, X=standardizer(raw.X), X_test=standardizer(raw.X_test))
-    return rows, smallest.kernel_
+    source: Source, n_train: int, model: RandomFeatureRidge
+) -> tuple[Rows, Rows, Kernel]:
+    """Return rows to fit and to test, in units that all models share, and the kernel of these."""
+    n_rows = n_train + max(n_train // 4, _FEWEST_TESTED)
+    empty, skip = RowSample(n_rows, model.random_state), model.on_bad_rows == "skip"
+    found, drawn, _ = scored(source, empty, empty, source.row_bytes, "sample", skip)
+    if found.n_rows < _FEWEST:
+        raise DataError(
+            f"a comparison needs {_FEWEST} rows, but {found.n_rows} of {source.n_samples:,} are "
+            f"finite and have a weight above 0; add rows."
+        )
+    y = drawn.y[:, 0] if source.target_ndim == 1 else drawn.y
+    weights = None if source.weighted_by is None else drawn.weights
+    n = min(n_train, len(y) - len(y) // 5)  # fewer than asked for where rows are skipped
+    smallest: dict[str, Any] = {"n_components": 2, "alpha": 1.0, "alphas": None}
+    smallest["kernel"] = first_kernel_of(model.kernel)
+    fitted = RandomFeatureRidge(**model.get_params(deep=False) | smallest)
+    fitted.fit(drawn.X[:n].astype(float), y[:n], None if weights is None else weights[:n])
+    X = fitted.feature_map_.standardizer(drawn.X.astype(float))
+    train, tested = (
+        (X[part], y[part], None if weights is None else weights[part])
+        for part in (slice(n), slice(n, None))
+    )
+    return train, tested, fitted.kernel_
 
 
-def _warn_of_rounding(runs: Sequence[Run]) -> None:
-    lost = [run.precision_floor for run in runs if are_below(run.precision_floor or 0.0, run.alpha)]
+def _run_of(
+    model: Any, train: Rows, tested: Rows, seed: int | None = None, kernel: Kernel | None = None
+) -> dict[str, Any]:
+    """Fit a model and test it; with a kernel, find the error of its features about that."""
+    begun, is_exact = time.perf_counter(), isinstance(model, ExactKernelRidge)
+    X, y, weights = tested
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StreamkernWarning)
+        if is_exact:
+            # On a worker, where there are any: it factorises an n x n matrix.
+            model = compute(delayed(ExactKernelRidge.fit, model, *train, name="exact"))
+        else:
+            model.fit(*train)
+    fitted = time.perf_counter()
+    errors = model.predict(X) - y
+    predicted = time.perf_counter()
+    report: dict[str, Any] = {} if is_exact else model.report_
+    held_out, kernel_error = report.get("cv_rmse"), None
+    order = columns = len(train[1]) if is_exact else report["n_components"]
+    if gradients := report.get("gradients"):
+        columns = gradients["vectors"] + (gradients.get("block") or gradients["sketch"])
+    if kernel is not None:
+        some = X[:_KERNEL_ROWS]
+        features = model.transform(some)
+        pairs = np.triu_indices(len(some), 1)
+        kernel_error = float(np.abs(features @ features.T - kernel(some, some))[pairs].mean())
+    return {
+        "seed": seed,
+        "solver": report.get("solver"),
+        "alpha": model.alpha_,
+        "test_rmse": _rmse(errors, weights),
+        "cv_rmse": None if held_out is None else _rmse(np.array(held_out)),
+        "loo_rmse": _rmse(model.loo_residuals_, train[2]) if is_exact else None,
+        "kernel_error": kernel_error,
+        "precision_floor": report.get("precision_floor"),
+        "fit_seconds": fitted - begun,
+        "predict_seconds": predicted - fitted,
+        "matrix_bytes": 8 * order * columns,
+    }
+
+
+def _rmse(errors: Floats, weights: Floats | None = None) -> float:
+    """Return the root of the mean square over rows and targets."""
+    return float(np.sqrt(np.average(np.atleast_1d(errors) ** 2, axis=0, weights=weights).mean()))
+
+
+def _warn_of_rounding(runs: Sequence[dict[str, Any]]) -> None:
+    floors = [(run["precision_floor"] or 0.0, run["alpha"]) for run in runs]
+    lost = [floor for floor, alpha in floors if are_below(floor, alpha)]
     if lost:
         warn(
             f"{len(lost)} of {len(runs)} models with random features have an alpha below the "
-            f"precision floor of their sums, up to {max(filter(None, lost)):.3g}, and leave out "
+            f"precision floor of their sums, up to {max(lost):.3g}, and leave out "
             f"what lies below it; a larger alpha or double precision keeps it."
         )

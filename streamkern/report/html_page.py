@@ -2,37 +2,45 @@
 
 import base64
 import hashlib
-import time
 from datetime import UTC, datetime
-from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
+from streamkern._version import __version__
 from streamkern.errors.formatting import printable
 from streamkern.estimators.classification import Classification
+from streamkern.estimators.importance import held_out_importance
 from streamkern.estimators.loading import fitted_model, rows_of
-from streamkern.kernels import as_kernel
 from streamkern.models.fitted_classes import FittedClassifier
-from streamkern.models.fitted_model import restored_kernel
+from streamkern.models.fitted_model import LIBRARIES
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.fit_report import FitReport
-from streamkern.parameters.parameters import AUTO, Parameters
-from streamkern.report import choice_figures, numbers, page_facts, report_rows, validation_curves
-from streamkern.report.class_figures import class_section
-from streamkern.report.prediction_figures import field_maps
-from streamkern.report.rendering import style_sheet
-from streamkern.report.target_section import target_section
+from streamkern.parameters.parameters import Parameters
+from streamkern.report import choice_figures, class_figures, prediction_figures, validation_curves
+from streamkern.report.input_effects import (
+    MOST_CURVES,
+    dependence_figure,
+    importance_figure,
+    shown_targets,
+    weights_figure,
+)
+from streamkern.report.numbers import counted, figure_row, number, percent, seconds
+from streamkern.report.pictures import Figure
+from streamkern.report.report_rows import Row, class_error_rows, data_words, fit_rows, pass_rows
 from streamkern.report.trial_tables import tuning_table
-from streamkern.report.validation_pass import validated
+from streamkern.report.validation_pass import MOST_TARGETS, Validation, validated
 from streamkern.runtime.memory import in_words
-from streamkern.solve.penalty_grid import CRITERIA
-from streamkern.sources import LabelledSource, Source, as_source
-from streamkern.sources.tables import is_table
+from streamkern.runtime.threads import processor
+from streamkern.sources import as_source
 from streamkern.storage.outputs import check_output, replacing
 
+# Targets whose errors are shown.
+_MOST_ROWS = 20
 _TEMPLATES = Environment(
     loader=PackageLoader("streamkern.report"),
     autoescape=True,
@@ -42,9 +50,6 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters |= {"number": numbers.number, "rate": partial(numbers.number, digits=3)}
-_TEMPLATES.filters |= {"percent": numbers.percent, "seconds": numbers.seconds}
-_TEMPLATES.filters |= {"counted": numbers.counted, "in_words": in_words}
 
 
 def write_report(
@@ -73,7 +78,7 @@ def write_report(
     title : str, optional
         By default what the model is.
     command : str, optional
-        What makes the model again; by default a call of Python.
+        What makes the model again; by default the estimator with its parameters.
     force : bool
         Replace an existing file.
 
@@ -87,7 +92,6 @@ def write_report(
         If rows are given, and the model was saved without its normal equations.
     """
     fitted = fitted_model(model, "a report is")
-    begun = time.perf_counter()
     check_output(path, force=force)
     source, found = None, None
     is_classifier = isinstance(fitted, FittedClassifier)
@@ -96,117 +100,172 @@ def write_report(
         source = fitted.labelled(*rows, weighted=True) if is_classifier else as_source(*rows)
         check_output(path, force=force, inputs=source.paths)
         found = validated(fitted, source)
-    report = fitted.report  # that of a classifier says how it is calibrated
-    facts = class_section(found, report["data"]) if is_classifier else target_section(fitted, found)
-    facts |= page_facts.effects_section(fitted, found)
-    facts["maps"] = [] if is_classifier else field_maps(fitted)
-    call = _python_call(fitted, source) if command is None else command
-    _write_page(
-        path,
-        force=force,
-        **_page(fitted.ridge, report),
-        **facts,
-        found=found,
-        rows_were_read=source is not None,
-        title=title or f"Kernel {'classification' if is_classifier else 'ridge regression'}",
-        call=escape("\n".join(map(printable, call.split("\n")))),
-        phases=page_facts.phase_bars(report, time.perf_counter() - begun),
-    )
-
-
-def _write_page(path: str | Path, *, force: bool, **values: Any) -> None:
-    """Write the page, with the style sheet and the policy that allows it alone."""
-    style = style_sheet()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    values |= {
-        "style": Markup(style),  # noqa: S704  our own file
-        "style_hash": f"sha256-{digest}",
-        "versions": page_facts.versions(),
+    values = _page(fitted, found) | {
+        "title": title or f"Kernel {'classification' if is_classifier else 'ridge regression'}",
+        "rows_were_read": source is not None,
+        "command": command or _constructor(fitted),
         "written": datetime.now(UTC),
     }
-    html = _TEMPLATES.get_template("report.html").render(**values)
+    style = Path(__file__).with_name("templates").joinpath("style.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    values |= {"style": Markup(style), "style_hash": f"sha256-{digest}"}  # noqa: S704  our own file
+    html = _TEMPLATES.get_template("report.html").render(values)
     with replacing(path, force=force) as temporary:
         temporary.write_text(html, encoding="utf-8")
 
 
-def _page(model: FittedRidge, report: FitReport) -> dict[str, Any]:
-    """Return what the page shows without rows; of a classifier, `model` gives the scores."""
-    inputs, more_inputs = page_facts.input_bars(model)
-    penalty = validation_curves.penalty_curve(model)
-    components = validation_curves.components_curve(model)
-    sparsity = validation_curves.sparsity_curve(model)
-    choices = []
-    if penalty:
-        choices.append(choice_figures.penalty_figure(penalty, page_facts.shown_targets(model)))
-    if components:
-        choices.append(choice_figures.sizes_figure(components))
-    if sparsity:
-        choices.append(choice_figures.sizes_figure(sparsity, is_sparse=True))
+def _page(model: FittedRidge | FittedClassifier, found: Validation | None) -> dict[str, Any]:
+    """Return what the page shows; of a classifier, its ridge gives the scores."""
+    report, ridge = model.report, model.ridge  # that of a classifier says how it is calibrated
+    is_classifier = isinstance(model, FittedClassifier)
+    tiles = _class_tiles(found) if is_classifier else _target_tiles(ridge, found)
+    took = seconds(report["seconds"]["total"])
+    tiles.append(("Time of the fit", took, f"{number(report['rows_per_second'], 3)} rows/s"))
+    peak, planned = report["peak_worker_bytes"], report["projected_worker_bytes"]
+    tiles.append(("Memory of a process", in_words(peak), f"{in_words(planned)} were projected"))
     return {
-        "lead": page_facts.lead(report),
-        "report": report,
-        "fitted": page_facts.fitted_rows(model, report),
-        "is_classifier": "classes" in report,
-        "penalty": penalty,
-        "criterion": CRITERIA[penalty.criterion] if penalty else None,
-        "choices": choices,
-        "has_sizes": bool(components or sparsity),
+        "lead": _lead(report),
+        "note": report.get("note"),
+        "is_classifier": is_classifier,
+        "by_fold": found is not None and found.by_fold,
+        "n_held_out": "" if found is None else counted(found.n_rows, "row"),
+        "tiles": tiles,
+        "fitted": _fitted_rows(ridge, report),
+        "recipe": ridge.columns.recipe.in_words() if ridge.columns.recipe else [],
+        **(_class_section(found) if is_classifier else _target_section(ridge, found)),
+        "inputs": _input_figures(model, found),
+        "maps": [] if is_classifier else prediction_figures.field_maps(ridge),
+        "choices": _choices(ridge),
         "search": choice_figures.search_figures(report),
         "tried": tuning_table(report) if report.get("tuning") else None,
-        "metric": page_facts.metric_facts(report, model.columns),
-        "parameters": model.parameters,
-        "inputs": inputs,
-        "more_inputs": more_inputs,
-        "faults": [*report_rows.row_faults(report), *report_rows.column_faults(report)],
-        "recipe": model.columns.recipe,
+        "costs": pass_rows(report),
+        "versions": [*((each, version(each)) for each in LIBRARIES), ("processor", processor())],
+        "version": __version__,
     }
 
 
-def _python_call(model: FittedRidge | FittedClassifier, source: Source | None) -> str:
-    """Return Python statements that fit the model again; arrays go by the names of `fit`."""
-    given, default = model.ridge.parameters.values(), Parameters().values() | vars(Classification())
-    estimator, kernel = "RandomFeatureRidge", given.pop("kernel")
+def _constructor(model: FittedRidge | FittedClassifier) -> str:
+    """Return the estimator of a model with the parameters that are not the usual ones."""
+    given, usual = model.ridge.parameters.values(), Parameters().values()
     if isinstance(model, FittedClassifier):
-        estimator = "RandomFeatureClassifier"
         given |= {"class_weight": model.class_weight, "calibration": model.calibration}
-    kernels = [] if kernel == AUTO else [as_kernel(kernel)]
-    options = [repr(each) for each in kernels]
-    for name, each in given.items():
-        if name == "metric" and not (each is None or isinstance(each, str)):
-            options.append("metric=metric")  # a matrix, by the name of the parameter
-            continue
-        value = each.tolist() if hasattr(each, "tolist") else each
-        if value != default[name]:
-            options.append(f"{name}={value!r}")
-    arguments, method, tried = ["moments"], "solve", model.report.get("tuning_kernels")
-    if source is not None:
-        arguments, method = [_rows_of_call(model.report["data"], source)], "fit"
-    if source is not None and tried is not None:
-        # Every name as it was resolved, whatever 'auto' will mean.
-        kernels += (resolved := list(map(restored_kernel, tried)))
-        arguments += [f"kernels={resolved!r}", f"maps={model.report['tuning_maps']!r}"]
-        budget, method = model.report["tuning_budget"], "tune"
-        arguments += [] if budget is None else [f"budget={budget!r}"]
-    imports = {"streamkern": {estimator}}
-    for used in {type(each): 0 for k in kernels for each in (k, *getattr(k, "kernels", ()))}:
-        # A user's kernel is imported from its own module.
-        module = "streamkern" if used.__module__.startswith("streamkern.") else used.__module__
-        imports.setdefault(module, set()).add(used.__name__)
-    lines = [f"from {each} import {', '.join(sorted(imports[each]))}" for each in sorted(imports)]
-    made, call = f"model = {estimator}({', '.join(options)})", f"{method}({', '.join(arguments)})"
-    return "\n".join(["import streamkern", *lines, "", made, f"model.{call}"])
+        usual |= vars(Classification())
+    named = [f"{each}={given[each]!r}" for each in given if repr(given[each]) != repr(usual[each])]
+    return f"{model.estimator}({', '.join(named)})"
 
 
-def _rows_of_call(data: dict[str, Any], source: Source) -> str:
-    is_labelled = isinstance(source, LabelledSource)
-    if data["kind"] != "hdf5":
-        rows = source.rows if isinstance(source, LabelledSource) else source
-        return "X, y, sample_weight" if rows.is_weighted else "X, y"
-    how = f", weights={data['weights']!r}" if data.get("weights") else ""
-    how += ", labels=True" if is_labelled else ""
-    paths = [file["path"] for file in data["files"]]
-    if is_table(paths[0]):
-        targets = list(data["recipe"]["targets"])
-        weights = f", sample_weight={data['recipe']['weights']!r}" if how else ""
-        return f"{paths!r}, y={targets!r}{weights}"
-    return f"streamkern.open_hdf5({paths!r}, {data['x']!r}, {data['y']!r}{how})"
+def _lead(report: FitReport) -> str:
+    scale, targets = report["length_scale"], counted(report["n_targets"], "target")
+    kernel = f"{report['kernel'].capitalize()} kernel"
+    if isinstance(scale, list):
+        kernel += f" with {len(scale):,} length scales"
+    elif scale is not None:
+        kernel += f" with length scale {number(scale)}"
+    if "classes" in report:
+        targets = f"{len(report['classes']['values']):,} classes"
+    rows, inputs = counted(report["rows"], "row"), counted(report["n_features"], "input")
+    features = counted(report["n_components"], "feature")
+    return f"{rows} of {inputs} and {targets}; {kernel}, {features}."
+
+
+def _fitted_rows(model: FittedRidge, report: FitReport) -> list[Row]:
+    known = np.isfinite(np.atleast_1d(np.asarray(report["noise"], dtype=float))).all()
+    return [
+        *fit_rows(report, number),
+        ("feature map", f"{report['feature_map']}, seed {model.parameters.random_state}"),
+        ("data", data_words(report["data"])),
+        *([figure_row("noise", report, number)] if known else []),
+        figure_row("precision_floor", report, number),
+    ]
+
+
+def _target_tiles(model: FittedRidge, found: Validation | None) -> list[tuple[str, str, str]]:
+    """Return an error, on rows held out if that is known, and more where rows were held out."""
+    what, values = "RMSE on rows held out", model.report["cv_rmse"]
+    if found is not None and (values is None or not found.by_fold):
+        values = found.rmse.tolist()
+    if values is None:
+        what, values = "RMSE on the rows fitted", model.report["train_rmse"]
+    tiles = [(what, number(values), "in units of y")]
+    if model.equations is not None:
+        spread = model.target_spread[1].tolist()
+        tiles[0] = (what, number(values), f"by always saying the mean: {number(spread)}")
+    if found is not None:
+        tiles.append(("Explained of y (R²)", percent(float(found.r2.mean())), "on rows held out"))
+    return tiles
+
+
+def _target_section(model: FittedRidge, found: Validation | None) -> dict[str, Any]:
+    if found is None:
+        return {"held_out": [], "intervals": [], "errors": []}
+    names = shown_targets(model)
+    # Rows whose own model has as many degrees of freedom as rows have no deviation.
+    known, intervals = found.standardized[np.isfinite(found.standardized).all(axis=1)], []
+    if np.isfinite(model.normal_equations.noise_variance).all() and len(known):
+        intervals = [prediction_figures.interval_figure(known, names)]
+        intervals.append(prediction_figures.normality_figure(known, names))
+    errors = zip(names[:_MOST_ROWS], found.rmse, found.r2, strict=False)
+    return {
+        "intervals": intervals,
+        "held_out": [
+            each
+            for j, name in enumerate(names[:MOST_TARGETS])
+            for each in prediction_figures.pairs_figures(found.measure, found.n_rows, j, name)
+        ],
+        "errors": [
+            (name, f"rmse {number(float(rmse))}, R² {percent(float(r2))}")
+            for name, rmse, r2 in errors
+        ],
+    }
+
+
+def _class_tiles(found: Validation | None) -> list[tuple[str, str, str]]:
+    if found is None:
+        return []
+    errors = found.measure
+    most = percent(errors.confusion.sum(axis=1).max() / errors.weight)
+    auc = "–" if errors.auc is None else f"{errors.auc:.3f}"
+    return [
+        ("Accuracy, held out", percent(errors.accuracy), f"{most} by always saying the commonest"),
+        ("Area under the curve", auc, "1 is best, 0.5 chance"),
+        ("Calibration error", percent(errors.calibration_error, 2), "of probabilities"),
+    ]
+
+
+def _class_section(found: Validation | None) -> dict[str, Any]:
+    if found is None:
+        return {"held_out": [], "errors": []}
+    return {
+        "held_out": class_figures.class_figures(found.measure),
+        "errors": class_error_rows(found.measure.figures(), number),
+        "confusion": class_figures.confusion_table(found.measure),
+    }
+
+
+def _input_figures(model: FittedRidge | FittedClassifier, found: Validation | None) -> list[Figure]:
+    """Return pictures of which columns matter, and how the first of them do."""
+    weights = weights_figure(model.ridge)
+    figures = [] if weights is None else [weights]
+    if found is None:
+        return figures
+    sample, falls = held_out_importance(model, found.predictor, found.sample)
+    rows = f"{counted(len(sample.X), 'row')}{' held out' if found.by_fold else ' of the fit'}"
+    figures.append(importance_figure(model, falls, rows))
+    columns = [inputs for _, inputs in model.columns.table]
+    most = np.argsort(-falls, kind="stable")[:MOST_CURVES].tolist()
+    return figures + [dependence_figure(model, sample, columns[j]) for j in most if falls[j] > 0]
+
+
+def _choices(model: FittedRidge) -> list[Figure]:
+    """Return curves of what the penalty and the number of features were chosen from."""
+    penalty = validation_curves.penalty_curve(model)
+    sizes = validation_curves.components_curve(model)
+    kept = validation_curves.sparsity_curve(model)
+    figures = []
+    if penalty:
+        figures.append(choice_figures.penalty_figure(penalty, shown_targets(model)))
+    if sizes:
+        figures.append(choice_figures.sizes_figure(sizes))
+    if kept:
+        figures.append(choice_figures.sizes_figure(kept, is_sparse=True))
+    return figures

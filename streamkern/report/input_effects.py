@@ -1,7 +1,6 @@
 """Which columns matter, and how: permutation importance, and partial dependence, on some rows."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,13 +8,13 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors.formatting import printable
+from streamkern.features import trended
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.predict.class_rule import ClassRule
 from streamkern.predict.predictor import Predictor
-from streamkern.report import chart_marks as chart
 from streamkern.report.numbers import counted, shortened
-from streamkern.report.rendering import Figure
+from streamkern.report.pictures import MOST_LINES, Figure, bars, draw_lines, name_axes
 from streamkern.statistics import RowSample
 
 # Columns that have a bar, and those that have a curve in a report.
@@ -26,10 +25,17 @@ _CURVE_ROWS, _POINTS = 300, 41
 _FEW_VALUES = 12
 
 
+def shown_targets(model: Any) -> list[str]:
+    """Return the names of the targets, cut short where they are long."""
+    q, alone = model.columns.n_targets, str(model.report["data"].get("y") or "y")
+    unnamed = [alone] if q == 1 else [f"target {j}" for j in range(q)]
+    return [shortened(printable(name)) for name in model.columns.target_names or unnamed]
+
+
 def importance_figure(model: Any, falls: Floats, rows: str) -> Figure:
     """Draw by how much the score falls on some `rows` where each column is shuffled, (c,)."""
     order = np.argsort(-falls, kind="stable")[:_MOST_BARS].tolist()
-    names = [shortened(printable(name)) for name, _ in model.columns.table]
+    names = [printable(name) for name, _ in model.columns.table]
     score = "accuracy" if hasattr(model, "rule") else "R²"
     caption = (
         f"How much the {score} falls on {rows} where the values of one column are shuffled among "
@@ -39,21 +45,33 @@ def importance_figure(model: Any, falls: Floats, rows: str) -> Figure:
         caption += f" The first {len(order)} of {len(names):,} columns."
 
     def draw(axes: Any) -> None:
-        chart.bars(axes, [names[j] for j in order], falls[order].tolist())
-        chart.name_axes(axes, f"Fall of {score}", "", "x")
+        bars(axes, [names[j] for j in order], falls[order].tolist(), f"Fall of {score}")
 
-    return Figure("Permutation importance", caption, draw, 80.0 + 19.0 * len(order))
+    return Figure("Permutation importance", caption, draw, 0.9 + 0.22 * len(order))
 
 
-def weights_figure(weights: Sequence[tuple[str, float]]) -> Figure:
-    """Draw what the kernel weighs inputs by, over the largest."""
-    names, values = zip(*weights[:_MOST_BARS], strict=True)
+def weights_figure(model: FittedRidge) -> Figure | None:
+    """Draw the weights of inputs in the metric or one over their length scales, if they differ."""
+    metric, scales = model.report.get("metric"), model.report["length_scale"]
+    if metric and not (metric.get("rounds") and not metric["rounds"][metric["kept"]]["number"]):
+        weights, columns = np.array(metric["importance"]), metric["columns"]
+    # Of a combination of kernels, length scales are those of its parts.
+    elif isinstance(scales, list) and "length_scale" in model.report["kernel_parameters"]:
+        beside, weights = trended(model.feature_map), 1.0 / np.array(scales)
+        kept = slice(None) if beside is None else beside.trend.along
+        columns = model.feature_map.standardizer.columns[kept].tolist()  # type: ignore[attr-defined]
+    else:
+        return None
+    order = np.argsort(-weights, kind="stable")[:_MOST_BARS].tolist()
+    names = [printable(each) for each in model.columns.named(columns)]
 
     def draw(axes: Any) -> None:
-        chart.bars(axes, list(map(shortened, names)), values)
-        chart.name_axes(axes, "Weight in the kernel, over the largest", "", "x")
+        shares = (weights[order] / weights.max()).tolist()
+        bars(axes, [names[j] for j in order], shares, "Weight in the kernel, over the largest")
 
-    return Figure("What the kernel weighs", "", draw)
+    caption = "The more an input weighs, the faster predictions change along it"
+    caption += ", in standard deviations." if model.parameters.standardize else "."
+    return Figure("What the kernel weighs", caption, draw, 0.9 + 0.22 * len(order))
 
 
 class Dependence(NamedTuple):
@@ -126,35 +144,39 @@ def _dependence(  # noqa: PLR0917  rows, and how
     return np.average(curves, axis=1, weights=weights), lows, highs
 
 
-def dependence_figure(found: Dependence, targets: Sequence[str], y_label: str = "") -> Figure:
-    """Draw the curves of up to four targets; of classes with the label of their probability."""
-    several, means = len(targets) > 1, found.means
+def dependence_figure(model: Any, sample: RowSample, inputs: Sequence[int]) -> Figure:
+    """Draw the curves of up to four targets or classes over a column of a sample of rows."""
+    found = partial_dependence(model, sample, inputs)
+    targets, y_label, means = shown_targets(model), "", found.means
+    if rule := getattr(model, "rule", None):
+        classes = [shortened(printable(str(each))) for each in rule.classes.as_dict()["values"]]
+        targets = classes[1:] if len(classes) == 2 else classes
+        y_label = f"Probability of {targets[0] if len(classes) == 2 else 'classes'}"
+    several = len(targets) > 1
     if several and not y_label:  # targets have units of their own
         spread = np.ptp(means, axis=0)
         means = (means - means.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
         y_label = "Predicted, less its mean, over its range"
     y_label = y_label or f"Predicted {targets[0]}"
     caption = f"The mean of {counted(found.n_rows, 'row')}, all of which get the value"
-    band = "bar" if isinstance(found.values, list) else "band"
-    caption += "." if several else f"; eight of ten rows lie in the {band}."
-    name, shown = shortened(printable(found.name)), means.T[: len(chart.KINDS)]
+    caption += "." if several else "; eight of ten rows lie in the band."
+    name, values = shortened(printable(found.name)), found.values
+    curves = dict(zip(targets[:MOST_LINES], means.T, strict=False))
 
     def draw(axes: Any) -> None:
-        values: Any = found.values
         if isinstance(values, list):
-            chart.levels(axes, values, shown, *(() if several else (found.lows, found.highs)))
-            if several:
-                axes.legend(targets[: len(shown)], frameon=False)
-            chart.name_axes(axes, y_label, "", "x")
+            places = np.arange(len(values))[::-1]
+            if not several:
+                span = found.lows[:, 0], found.highs[:, 0]
+                axes.hlines(places, *span, color="C0", alpha=0.25, linewidth=9)
+            draw_lines(axes, {each: (line, places) for each, line in curves.items()}, "o")
+            axes.set_yticks(places, list(map(shortened, values)), parse_math=False)
+            name_axes(axes, y_label, "")
             return
         if not several:
-            chart.band(axes, values, found.lows[:, 0], found.highs[:, 0])
-        is_curve = len(values) > _FEW_VALUES
-        drawn = partial(chart.line if is_curve else chart.series, axes, values)
-        for j, each in enumerate(shown):
-            drawn(each, j)
-            if several:
-                chart.label(axes, targets[j], values[j], each[j], j=j)
-        chart.name_axes(axes, name, y_label)
+            axes.fill_between(values, found.lows[:, 0], found.highs[:, 0], color="C0", alpha=0.17)
+        marker = "o" if len(values) <= _FEW_VALUES else ""
+        draw_lines(axes, {each: (values, line) for each, line in curves.items()}, marker)
+        name_axes(axes, name, y_label)
 
     return Figure(name, caption, draw)

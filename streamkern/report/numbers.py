@@ -1,7 +1,29 @@
-"""Number formats for people."""
+"""Numbers as people write them, and what the fields of reports are called."""
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
+
+LABELS = {
+    "train_rmse": "training rmse",
+    "cv_rmse": "cross-validated rmse",
+    "loo_rmse": "leave-one-out rmse",
+    "effective_dof": "effective degrees of freedom",
+    "noise": "standard deviation of the noise",
+    "precision_floor": "precision floor of alpha",
+    "rounding_rmse": "rmse of the rounding of features",
+    # Rounds of boosting.
+    "train_error": "training error",
+    "train_error_bound": "training error, at most",
+    # Classes.
+    "accuracy": "accuracy",
+    "cv_accuracy": "cross-validated accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "log_loss": "log loss",
+    "brier_score": "Brier score",
+    "expected_calibration_error": "expected calibration error",
+    "auc": "area under the curve",
+}
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SMALL, _LARGE = 1e-3, 1e6
@@ -25,12 +47,9 @@ def number(value: Any, digits: int = 4) -> str:
     if size and not _SMALL <= size < _LARGE:
         mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
         mantissa = mantissa.rstrip("0").rstrip(".")
-        return f"{mantissa} × 10{power(int(exponent))}".replace("-", "−")
+        exponent_text = str(int(exponent)).translate(_SUPERSCRIPTS)
+        return f"{mantissa} × 10{exponent_text}".replace("-", "−")
     return f"{rounded:,}".removesuffix(".0").replace("-", "−")
-
-
-def power(exponent: int) -> str:
-    return str(exponent).translate(_SUPERSCRIPTS)
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -53,3 +72,10 @@ def shortened(name: str, longest: int = 24) -> str:
 
 def counted(n: int, what: str) -> str:
     return f"{n:,} {what}" + ("" if n == 1 else "s")
+
+
+def figure_row(
+    field: str, figures: Mapping[str, Any], write: Callable[[Any], str]
+) -> tuple[str, str]:
+    """Return the label of a field, and its figure as `write` writes it."""
+    return LABELS[field], write(figures[field])

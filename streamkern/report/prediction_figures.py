@@ -1,8 +1,7 @@
-"""Charts of predictions: residuals and intervals of held-out rows, and maps of fields."""
+"""Pictures of predictions: residuals and intervals of held-out rows, and maps of fields."""
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,15 @@ from streamkern.errors.formatting import printable
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.grid_prediction import predicted_grid
 from streamkern.predict.evaluation import PairCounts
-from streamkern.report import chart_marks as chart
-from streamkern.report.numbers import counted, number, percent, shortened
-from streamkern.report.page_facts import shown_targets
-from streamkern.report.rendering import Figure, palette
+from streamkern.report.input_effects import shown_targets
+from streamkern.report.numbers import counted, percent, shortened
+from streamkern.report.pictures import GUIDE, MOST_LINES, Figure, cells, draw_lines, name_axes
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-_SHADES = 6
-# The height of a picture that is about as tall as wide.
-SQUARE = 344.0
 # Bins with fewer rows say little of a mean or a share.
 ROWS_A_MEAN = 30
+# The height of a picture that is about as tall as wide, in inches.
+SQUARE = 4.0
 # 95% of what chance does lies within so many standard errors.
 _CHANCE = 1.96
 # Cells along an input of a map, and features of which deviations are drawn at the most: they take
@@ -35,92 +32,65 @@ def pairs_figures(counts: PairCounts, n_rows: int, target: int, name: str) -> li
     """Draw predicted against actual values of a target, and residuals, as counts of rows."""
     pairs, errors = counts.pairs[target], counts.residuals[target]
     # Bins that hold rows on either axis.
-    first, last = _occupied(pairs.sum(axis=0) + pairs.sum(axis=1))
-    low, high = _occupied(errors.sum(axis=0))
-    edges = counts.values[target][first : last + 1]
-    heights = counts.errors[target][low : high + 1]
-    pairs, errors = pairs[first:last, first:last], errors[first:last, low:high]
-    predicted, rows = f"Predicted {name}", counted(n_rows, "row")
-    ends, middles = [edges[0], edges[-1]], (edges[1:] + edges[:-1]) / 2.0
+    across = _occupied(pairs.sum(axis=0) + pairs.sum(axis=1))
+    up = _occupied(errors.sum(axis=0))
+    edges = counts.values[target][across.start : across.stop + 1]
+    heights = counts.errors[target][up.start : up.stop + 1]
+    pairs, errors = pairs[across, across], errors[across, up]
+    rows, label = f"{counted(n_rows, 'row')} in bins", "rows in a cell"
 
     def draw_pairs(axes: Any) -> None:
-        chart.cells(axes, _levels(pairs), edges, edges)
-        chart.guide(axes, ends, ends)
-        axes.set(xlim=ends, ylim=ends)
-        chart.name_axes(axes, predicted, f"Actual {name}")
+        cells(axes, pairs, edges, edges, label)
+        axes.axline((edges[0], edges[0]), slope=1.0, **GUIDE)
+        axes.set(xlim=edges[[0, -1]], ylim=edges[[0, -1]])
+        name_axes(axes, f"Predicted {name}", f"Actual {name}")
 
-    caption = f"{rows} in bins; on the dashed line predictions are right."
-    caption += _beyond(n_rows - int(pairs.sum()))
-    agreement = Figure("Predicted and actual", caption, draw_pairs, SQUARE, _shades(pairs))
-
-    far = max(abs(heights[0]), abs(heights[-1]))
-    caption = f"{rows} in bins; dashed is zero."
-    heights_of = errors.sum(axis=1)
-    known = heights_of >= ROWS_A_MEAN
-    means = (errors @ (heights[1:] + heights[:-1]))[known] / 2.0 / heights_of[known]
-    if known.sum() > 1:
-        caption += (
-            f" The line is the mean where {ROWS_A_MEAN} rows or more are in a column: away from "
-            f"zero, predictions of that size are too low or too high."
-        )
-    caption += _beyond(n_rows - int(errors.sum()))
+    of_column = errors.sum(axis=1)
+    known = of_column >= ROWS_A_MEAN
+    means = (errors @ (heights[1:] + heights[:-1]))[known] / 2.0 / of_column[known]
 
     def draw_residuals(axes: Any) -> None:
-        chart.cells(axes, _levels(errors), edges, heights)
-        chart.guide(axes, ends, [0.0, 0.0])
-        if known.sum() > 1:
-            chart.line(
-                axes, middles[known], means, color=palette()["paper"], linewidth=4.0, alpha=0.7
-            )
-            chart.line(axes, middles[known], means, 1)
-        axes.set(xlim=ends, ylim=(-far, far))
-        chart.name_axes(axes, predicted, f"Actual less predicted {name}")
-
-    residuals = Figure("Residuals", caption, draw_residuals, SQUARE, _shades(errors))
-    share = 100.0 / max(n_rows, 1)
+        cells(axes, errors, edges, heights, label)
+        axes.axhline(0.0, **GUIDE)
+        axes.plot(((edges[1:] + edges[:-1]) / 2.0)[known], means, color="C1", linestyle="-")
+        name_axes(axes, f"Predicted {name}", f"Actual less predicted {name}")
 
     def draw_values(axes: Any) -> None:
-        actual, told = share * pairs.sum(axis=0), share * pairs.sum(axis=1)
-        axes.stairs(actual, edges, fill=True, color=palette()["shade3"])
-        axes.stairs(told, edges, color=palette()["second"], linewidth=1.6)
-        axes.set_xlim(*ends)
-        chart.name_axes(axes, name[:1].upper() + name[1:], "% of rows in a bin")
+        share = 100.0 / max(n_rows, 1)
+        axes.stairs(share * pairs.sum(axis=0), edges, fill=True, color="C0", alpha=0.4)
+        axes.stairs(share * pairs.sum(axis=1), edges, color="C1")
+        name_axes(axes, name[:1].upper() + name[1:], "% of rows in a bin")
 
-    caption = "Bars are actual values, the line is what was predicted."
-    return [agreement, residuals, Figure("Distribution", caption, draw_values)]
-
-
-def _beyond(n_rows: int) -> str:
-    return f" Beyond the picture: {counted(n_rows, 'row')}." if n_rows else ""
-
-
-def _occupied(counts: Array) -> tuple[int, int]:
-    """Return the first bin between finite edges that holds rows, and the one after the last."""
-    used = np.flatnonzero(counts[1:-1])
-    return (int(used[0]) + 1, int(used[-1]) + 2) if len(used) else (1, len(counts) - 1)
-
-
-def _bounds(counts: Array) -> Array:
-    """Return the fewest rows of every shade, up to six, in steps of equal ratios."""
-    most = max(int(counts.max(initial=0)), 1)
-    return np.unique(np.ceil(most ** (np.arange(_SHADES) / _SHADES)).astype(int))
-
-
-def _levels(counts: Array) -> Array:
-    """Return the shade of every cell, by how many rows it holds, and 0 for none."""
-    bounds = _bounds(counts)
-    levels = np.searchsorted(bounds, counts, side="right")
-    # So that few levels are as dark as many.
-    return np.where(levels > 0, levels + _SHADES - len(bounds), 0)
+    return [
+        Figure(
+            "Predicted and actual",
+            f"{rows}; on the dashed line predictions are right.{_beyond(n_rows, pairs)}",
+            draw_pairs,
+            SQUARE,
+        ),
+        Figure(
+            "Residuals",
+            f"{rows}; dashed is zero. The line is the mean where {ROWS_A_MEAN} rows or more are in "
+            f"a column: away from zero, predictions of that size are too low or too high."
+            f"{_beyond(n_rows, errors)}",
+            draw_residuals,
+            SQUARE,
+        ),
+        Figure(
+            "Distribution", "Bars are actual values, the line is what was predicted.", draw_values
+        ),
+    ]
 
 
-def _shades(counts: Array) -> tuple[str, ...]:
-    """Return the numbers of rows that each shade stands for."""
-    if not counts.any():
-        return ()
-    bounds = _bounds(counts)
-    spans = zip(bounds.tolist(), [*(bounds[1:] - 1), int(counts.max())], strict=True)
-    return tuple(f"{low:,}" if low >= high else f"{low:,}–{high:,}" for low, high in spans)
+def _beyond(n_rows: int, shown: Array) -> str:
+    beyond = n_rows - int(shown.sum())
+    return f" Beyond the picture: {counted(beyond, 'row')}." if beyond else ""
+
+
+def _occupied(counts: Array) -> slice:
+    """Return the bins between finite edges from the first that holds rows to the last."""
+    used = np.flatnonzero(counts[1:-1]).tolist()
+    return slice(used[0] + 1, used[-1] + 2) if used else slice(1, len(counts) - 1)
 
 
 def coverage(standardized: Floats) -> Floats:
@@ -130,23 +100,19 @@ def coverage(standardized: Floats) -> Floats:
 
 
 def interval_figure(standardized: Floats, names: Sequence[str]) -> Figure:
-    n_rows, claimed = len(standardized), np.array(LEVELS)
-    nominal = 100.0 * claimed
-    apart = 100.0 * (coverage(standardized)[:, : len(chart.KINDS)] - claimed[:, None])
+    """Draw by how much more or fewer rows lie in intervals than these claim."""
+    claimed, n_rows = np.array(LEVELS), len(standardized)
+    apart = 100.0 * (coverage(standardized)[:, :MOST_LINES] - claimed[:, None])
     by_chance = 100.0 * (_CHANCE * np.sqrt(claimed * (1.0 - claimed) / n_rows))
     far = max(5.0, 1.15 * float(np.abs(apart).max()), float(by_chance.max()))
 
     def draw(axes: Any) -> None:
-        axes.set(xlim=(5.0, 102.0), ylim=(-far, far))
-        axes.set_xticks(ticks := (10, 30, 50, 70, 90, 99), [f"{x}%" for x in ticks])
-        x_label = "Share of rows that the interval claims"
-        chart.name_axes(axes, x_label, "Share found less share claimed, in points", "y")
-        chart.band(axes, nominal, -by_chance, by_chance)
-        axes.axhline(0.0, color=palette()["ink"], **chart.GUIDE)
-        for j, column in enumerate(apart.T):
-            chart.series(axes, nominal, column, j)
-            if len(apart.T) > 1:
-                chart.label(axes, names[j], nominal[4], column[4], j=j)
+        name_axes(axes, "% of rows that the interval claims", "Share found less claimed, points")
+        axes.fill_between(100.0 * claimed, -by_chance, by_chance, color="C0", alpha=0.17)
+        axes.axhline(0.0, **GUIDE)
+        columns = zip(names, apart.T, strict=False)
+        draw_lines(axes, {name: (100.0 * claimed, each) for name, each in columns}, "o")
+        axes.set_ylim(-far, far)
 
     caption = (
         f"Above zero, intervals are wider than they need be; below, too narrow. The band is what "
@@ -155,30 +121,22 @@ def interval_figure(standardized: Floats, names: Sequence[str]) -> Figure:
     return Figure("Intervals", caption, draw)
 
 
-def normality_figure(standardized: Floats) -> Figure:
-    edges, grid = np.linspace(-4.0, 4.0, 33), np.linspace(-4.0, 4.0, 97)
-    unit = len(standardized) * (edges[1] - edges[0])
-    densities = [np.histogram(z, edges)[0] / unit for z in standardized.T[: len(chart.KINDS)]]
-    normal = np.exp(-0.5 * grid**2) / math.sqrt(2.0 * math.pi)
-    highest = max(float(each.max()) for each in (normal, *densities))
+def normality_figure(standardized: Floats, names: Sequence[str]) -> Figure:
+    """Draw how residuals over their standard deviations are distributed, beside the normal."""
+    edges = np.linspace(-4.0, 4.0, 33)
+    grid, unit = (edges[1:] + edges[:-1]) / 2.0, len(standardized) * (edges[1] - edges[0])
+    columns = zip(names, standardized.T[:MOST_LINES], strict=False)
+    densities = {name: (grid, np.histogram(z, edges)[0] / unit) for name, z in columns}
 
     def draw(axes: Any) -> None:
-        axes.set(xlim=(-4.0, 4.0), ylim=(0.0, 1.08 * highest))
-        chart.name_axes(axes, "Residual over its standard deviation", "Density of rows")
-        if len(densities) == 1:
-            axes.stairs(densities[0], edges, fill=True, color=palette()["shade3"])
-        else:
-            for j, density in enumerate(densities):
-                chart.series(axes, (edges[1:] + edges[:-1]) / 2.0, density, j)
-        axes.plot(grid, normal, color=palette()["ink"], **chart.GUIDE)
-        chart.label(axes, "normal", grid[68], normal[68], down=-4.0)
+        name_axes(axes, "Residual over its standard deviation", "Density of rows")
+        draw_lines(axes, densities, "o")
+        axes.plot(grid, np.exp(-0.5 * grid**2) / math.sqrt(2.0 * math.pi), **GUIDE)
 
     outside = float((np.abs(standardized) > 4.0).mean())
     caption = (
-        f"Were the errors normal, the {'bars' if len(densities) == 1 else 'lines'} would follow "
-        f"the dashed curve. "
-        f"{percent(outside, 2)} of rows lie beyond four standard deviations; "
-        f"{percent(2.0 * float(ndtr(-4.0)), 3)} would."
+        f"Were the errors normal, they would follow the dashed curve. {percent(outside, 2)} of "
+        f"rows lie beyond four standard deviations; {percent(2.0 * float(ndtr(-4.0)), 3)} would."
     )
     return Figure("Standardised residuals", caption, draw)
 
@@ -192,27 +150,17 @@ def field_maps(model: FittedRidge) -> list[Figure]:
     # The middles of cells.
     middles = [np.linspace(a, b, 2 * _CELLS + 1)[1::2] for a, b in ranges]
     found = predicted_grid(model, middles, return_std=has_std)
-    edges = [np.linspace(a, b, _CELLS + 1) for a, b in ranges]
     names = [shortened(printable(name)) for name in model.columns.named([0, 1])]
-    target = shown_targets(model)[0]
-    maps = [_map(f"Predicted {target}", found.y_pred, edges, names)]
+
+    def map_of(title: str, values: Floats) -> Figure:
+        def draw(axes: Any) -> None:
+            edges = [np.linspace(a, b, _CELLS + 1) for a, b in ranges]
+            cells(axes, values.reshape(_CELLS, _CELLS), edges[0], edges[1], "")
+            name_axes(axes, names[0], names[1])
+
+        return Figure(title, "Over the range of the rows.", draw, SQUARE)
+
+    maps = [map_of(f"Predicted {shown_targets(model)[0]}", found.y_pred)]
     if found.y_std is not None and np.isfinite(found.y_std).all():
-        title = "Standard deviation of a new row"
-        maps.append(_map(title, found.y_std, edges, names))
+        maps.append(map_of("Standard deviation of a new row", found.y_std))
     return maps
-
-
-def _map(title: str, values: Floats, edges: list[Floats], names: list[str]) -> Figure:
-    """Draw values (x, y) in shades that as many cells have each."""
-    bounds = np.quantile(values, np.arange(1, _SHADES) / _SHADES)
-    levels = 1 + np.searchsorted(bounds, values.reshape(_CELLS, _CELLS), side="right")
-    ends = [float(values.min()), *bounds.tolist(), float(values.max())]
-    shades = tuple(f"{number(a)} to {number(b)}" for a, b in pairwise(ends))
-
-    def draw(axes: Any) -> None:
-        chart.cells(axes, levels, *edges)
-        axes.set(xlim=edges[0][[0, -1]], ylim=edges[1][[0, -1]])
-        chart.name_axes(axes, *names)
-
-    caption = "Over the range of the rows; every shade has as many cells."
-    return Figure(title, caption, draw, SQUARE, shades, "from")

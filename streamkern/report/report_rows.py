@@ -11,7 +11,7 @@ from typing import Any, Literal
 from streamkern.errors.formatting import listed
 from streamkern.models.report_facts import brief
 from streamkern.parameters.fit_report import FitReport
-from streamkern.report.figure_labels import LABELS, figure_row
+from streamkern.report.numbers import LABELS, figure_row
 from streamkern.runtime.memory import in_words
 from streamkern.sources.preprocessing.column_names import Columns
 
@@ -24,12 +24,12 @@ _Count = Literal[
 Row = tuple[str, str]  # a name and what stands beside it
 # How many values, columns and files are named.
 _MOST_VALUES, _MOST_COLUMNS, _MOST_FILES = 5, 8, 3
-_FAULTS: dict[_Count, tuple[str, str]] = {
-    "skipped_rows": ("rows skipped", "left out: values that are not finite"),
-    "weightless_rows": ("rows of weight 0", "left out"),
-    "forgotten_rows": ("rows forgotten", "taken out of the moments"),
-    "resumed_shards": ("shards resumed", "found in the checkpoint"),
-    "retried_shards": ("shards retried", "begun again when a worker was lost"),
+_FAULTS: dict[_Count, str] = {
+    "skipped_rows": "rows skipped",
+    "weightless_rows": "rows of weight 0",
+    "forgotten_rows": "rows forgotten",
+    "resumed_shards": "shards resumed",
+    "retried_shards": "shards retried",
 }
 _COLUMNS: dict[_Columns, str] = {
     "dropped_columns": "constant columns left out",
@@ -254,7 +254,7 @@ def pass_rows(report: FitReport) -> list[Row]:
     return [
         ("seconds", seconds),
         ("memory of a worker", f"{in_words(peak)} of {in_words(planned)} projected"),
-        *((name, f"{count:,}") for name, count, _ in row_faults(report)),
+        *((name, f"{count:,}") for key, name in _FAULTS.items() if (count := report.get(key))),
         *(
             (label, brief([names[j] for j in report[key]]))
             for key, label in _COLUMNS.items()
@@ -263,24 +263,11 @@ def pass_rows(report: FitReport) -> list[Row]:
     ]
 
 
-def row_faults(report: FitReport) -> list[tuple[str, int, str]]:
-    """Return the faults that were survived, how often, and what was done about each."""
-    return [(name, n, how) for key, (name, how) in _FAULTS.items() if (n := report.get(key))]
-
-
-def column_faults(report: FitReport) -> list[tuple[str, int, str]]:
-    return [
-        (label, len(columns), listed(_columns(report).named(columns), _MOST_COLUMNS))
-        for key, label in _COLUMNS.items()
-        if (columns := report.get(key))
-    ]
-
-
 def class_error_rows(found: dict[str, Any], number: Number) -> list[Row]:
     rows = [figure_row(name, found, number) for name in _CLASS_ERRORS]
     if found["auc"] is not None:
         area = f"{number(found['auc'])}, within {found['auc_error']:.1g}"
-        rows.append((LABELS["auc"].text, area))
+        rows.append((LABELS["auc"], area))
     return rows
 
 

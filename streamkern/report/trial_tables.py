@@ -8,7 +8,6 @@ import numpy as np
 
 from streamkern.choice.trials import map_in_words
 from streamkern.parameters.fit_report import FitReport
-from streamkern.report.figure_labels import figure
 
 
 class Table(NamedTuple):
@@ -34,7 +33,7 @@ def frontier_table(report: FitReport) -> Table:
             "chosen" if each["is_chosen"] else "",
             *_configuration(each),
             f"{each['n_components']:,}",
-            figure("relative_mse", error_of(each)),
+            f"{error_of(each):.4f}",
             f"{each['seconds']:.3g}",
             f"{each['passes']:.2g}",
         )
@@ -57,7 +56,7 @@ def tuning_table(report: FitReport) -> Table:
     def cell(mine: dict[int, float], size: int) -> str:
         if size not in mine:
             return ""
-        return figure("relative_mse", mine[size]) + ("*" if mine[size] == best[size] else " ")
+        return f"{mine[size]:.4f}" + ("*" if mine[size] == best[size] else " ")
 
     header = ("map", "kernel", "length scale", *(f"D = {size:,}" for size in sizes))
     rows = [(*name, *(cell(mine, size) for size in sizes)) for name, mine in errors.items()]

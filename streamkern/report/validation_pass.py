@@ -19,7 +19,7 @@ from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, checked_shape, scored
 from streamkern.passes.column_summary import block_of
 from streamkern.predict.class_errors import ClassErrors
-from streamkern.predict.deviation import Deviation, Largest, without_rows
+from streamkern.predict.deviation import Deviation, without_rows
 from streamkern.predict.evaluation import (
     Evaluation,
     FoldPredictors,
@@ -28,7 +28,6 @@ from streamkern.predict.evaluation import (
     r2_of,
 )
 from streamkern.predict.predictor import Predictor
-from streamkern.report.held_out_rows import WorstRows
 from streamkern.solve import NormalEquations
 from streamkern.solvers.held_out_models import LeftOut
 from streamkern.sources import Block, Source
@@ -45,7 +44,7 @@ class Validation(NamedTuple):
     """Predictions of held-out rows, each by the model without its fold, or without the row.
 
     `measure` tells of targets in bins, or of classes; `standardized` (m, q) are residuals of a
-    sample over their standard deviations, of targets alone; `worst` are the rows predicted worst.
+    sample over their standard deviations, of targets alone.
     """
 
     by_fold: bool
@@ -54,7 +53,6 @@ class Validation(NamedTuple):
     r2: Floats
     measure: Any
     standardized: Floats
-    worst: Largest
     sample: RowSample
     predictor: Predictor | FoldPredictors  # of rows without their fold, or of all that were fitted
 
@@ -73,14 +71,11 @@ def validated(model: FittedRidge | FittedClassifier, source: Source) -> Validati
     return _row_by_row(model, source) if folds is None else _by_fold(model, source, folds)
 
 
-def _measures(
-    model: FittedRidge | FittedClassifier, rmse: Floats
-) -> tuple[PairCounts | ClassErrors, WorstRows]:
-    """Return empty measures of predictions with such errors."""
-    unit = model.ridge.target_unit
+def _measure(model: FittedRidge | FittedClassifier, rmse: Floats) -> PairCounts | ClassErrors:
+    """Return an empty measure of predictions with such errors."""
     if isinstance(model, FittedClassifier):
-        return ClassErrors(model.rule, model.class_factors), WorstRows(unit, model.rule)
-    return pair_counts(model.ridge, rmse), WorstRows(unit)
+        return ClassErrors(model.rule, model.class_factors)
+    return pair_counts(model.ridge, rmse)
 
 
 def pair_counts(model: FittedRidge, rmse: Floats) -> PairCounts:
@@ -94,11 +89,11 @@ def _has_places(folds: FoldStatistics, n_rows: int) -> bool:
 
 def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) -> Validation:
     unseen = unseen_by(model.ridge, folds)
-    measures = _measures(model, np.sqrt(unseen.errors / model.ridge.normal_equations.weight))
-    held_out = Evaluation(unseen.held_out, PredictionErrors(len(unseen.errors)), *measures)
+    measure = _measure(model, np.sqrt(unseen.errors / model.ridge.normal_equations.weight))
+    held_out = Evaluation(unseen.held_out, PredictionErrors(len(unseen.errors)), measure)
     # Their squared errors are those that the moments tell.
     found = _read(model.ridge, source, held_out, unseen.errors, tolerance=_ROUGHLY)
-    (errors, measure, worst, *_), sample, _ = found
+    (errors, measure, *_), sample, _ = found
     standardized = np.empty((0, len(errors.squared)))
     if isinstance(measure, PairCounts):
         tasks = []
@@ -114,7 +109,7 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
             )
             tasks.append(delayed(_without_fold, *of_fold, *mine, name=f"std-{k}"))
         standardized = np.concatenate(compute_all(tasks))
-    facts = measure, standardized, worst.rows, sample, unseen.held_out
+    facts = measure, standardized, sample, unseen.held_out
     return Validation(True, errors.n_rows, errors.rmse, errors.r2, *facts)
 
 
@@ -131,11 +126,10 @@ def _row_by_row(model: FittedRidge | FittedClassifier, source: Source) -> Valida
         return None
     y, residuals, weights = sample.y[known], residuals[known], sample.weights[known]
     rmse = np.sqrt(np.average(residuals**2, axis=0, weights=weights))
-    measure, worst = _measures(model, rmse)
-    for each in (measure, worst):
-        each.add(Block(y[:, :0], y, 0, weights, sample.places[known]), y - residuals)
+    measure = _measure(model, rmse)
+    measure.add(Block(y[:, :0], y, 0, weights, sample.places[known]), y - residuals)
     r2 = r2_of(rmse**2 * columns.weight[-len(rmse) :], columns)
-    facts = measure, standardized[known], worst.rows, sample, predictor
+    facts = measure, standardized[known], sample, predictor
     return Validation(False, len(y), rmse, r2, *facts)
 
 

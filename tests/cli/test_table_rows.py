@@ -129,6 +129,11 @@ def test_components_need_no_target(houses):
     assert list(pd.read_csv("z.csv")) == ["id", "X_0", "X_1"]
 
 
+def test_rows_of_the_fit_are_diagnosed_by_the_name_of_their_table(model):
+    found = report_of("evaluate", "model.h5", "houses.csv", "--leave-one-out", 1)
+    assert found["largest_errors"][0]["place"].startswith("houses.csv, row ")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

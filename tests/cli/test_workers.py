@@ -20,8 +20,9 @@ def test_workers_fit_judge_and_predict_as_this_process_does():
     streamkern(*fit, "there.h5", "--report", "there.html", "--workers", 2)
     model = load("model.h5")
     assert np.array_equal(load("there.h5").coef_, model.coef_)
-    assert "40,000 rows in bins" in Path("there.html").read_text(encoding="utf-8")
-    judging = [(name, "model.h5", "data.h5") for name in ("diagnose", "evaluate")]
+    assert "fitted without its fold" in Path("there.html").read_text(encoding="utf-8")
+    evaluate = ("evaluate", "model.h5", "data.h5")
+    judging = [(*evaluate, "--leave-one-out", 5), evaluate]
     here = [report_of(*words) for words in judging]
     with connect(n_workers=2) as client:
         place = ("--scheduler", client.scheduler.address, "--quiet")

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import ParameterError
 
@@ -45,22 +44,12 @@ def test_each_picture_is_drawn_on_the_axes_that_were_given(model, ax):
     assert labels == ["age", "rooms", "a$b$"]
 
 
-def test_a_new_axes_is_of_pyplot_and_the_overview_holds_what_is_known(model, tmp_path):
+def test_a_new_axes_is_of_pyplot(model):
     from matplotlib import pyplot as plt
 
     axes = model.plot.penalty()
     assert plt.gcf() is axes.figure
     plt.close("all")
-    titles = [each.get_title() for each in model.plot(X, y).axes]
-    assert titles == [
-        *("Predicted and actual", "Permutation importance"),
-        *("The penalty", "The number of features"),
-    ]
-    model.save(tmp_path / "model.h5")
-    loaded = streamkern.load(tmp_path / "model.h5")
-    assert [each.get_title() for each in loaded.plot().axes] == ["The penalty"]
-    loaded.plot().savefig(tmp_path / "overview.png")
-    assert not plt.get_fignums()
 
 
 def test_a_classifier_has_probabilities_and_a_kernel_that_weighs_inputs_needs_no_rows(ax):
@@ -80,7 +69,6 @@ def test_what_a_picture_needs_is_said_in_one_sentence(ax):
         model.plot.penalty: r"was given, so there is no curve .* fit with alpha='cv'\.",
         model.plot.sizes: "is not known of this model; fit with alpha='cv'",
         model.plot.inputs: r"weighs all inputs alike.*model\.plot\.inputs\(X, y\)",
-        model.plot: "weighs all inputs alike|is not known of this model|was given",
         RandomFeatureRidge().plot.penalty: "a picture is made of a fitted",
         lambda: model.plot.partial_dependence(X, "agee"): "did you mean 'age'",
         lambda: model.plot.partial_dependence(X, 3): "from 0 to 2, not 3",

@@ -1,16 +1,12 @@
 """Tables of words, from a report alone, and numbers as people write them."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.choice.trials import ISOTROPIC
 from streamkern.errors import StreamkernWarning
 from streamkern.report import numbers, report_rows
-from streamkern.report.figure_labels import LABELS, figure
 from streamkern.report.numbers import number
 from streamkern.report.trial_tables import frontier_table, tuning_table
 
@@ -34,17 +30,6 @@ def report():
         return model.fit(X, y).report_
 
 
-def test_no_label_is_written_beside_the_table_of_labels():
-    labels = {label.text.encode("unicode_escape").decode() for label in LABELS.values()}
-    folder = Path(streamkern.__file__).parent
-    paths = {*folder.glob("cli/*.py"), *folder.glob("report/*.py")}
-    paths.remove(folder / "report" / "figure_labels.py")
-    code = "".join(path.read_text() for path in paths)
-    assert {text for text in labels if f'"{text}"' in code} == {"accuracy"}  # a key too
-    assert figure("kernel_error", None) == ""
-    assert figure("test_rmse", 0.25) == "0.2500"
-
-
 def test_a_fit_is_told_in_rows(report):
     rows = dict(report_rows.model_rows(report | {"note": "a note", "model": "m.h5"}))
     assert rows["rows x inputs"] == "199 x 3"
@@ -60,13 +45,6 @@ def test_a_fit_is_told_in_rows(report):
 def test_figures_are_written_as_the_medium_has_them(report):
     rows = dict(report_rows.fit_rows(report | {"train_rmse": 1.25e-7}, number))
     assert rows["training rmse"] == "1.25 × 10⁻⁷"
-
-
-def test_faults_are_told_with_what_was_done_about_them(report):
-    faults = {name: (count, how) for name, count, how in report_rows.row_faults(report)}
-    assert faults["rows skipped"] == (1, "left out: values that are not finite")
-    assert "shards retried" not in faults
-    assert report_rows.column_faults(report) == [("constant columns left out", 1, "column 1")]
 
 
 def test_classes_are_told_by_their_rows_or_by_their_weights():
