@@ -20,7 +20,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from streamkern import Matern
 from streamkern.features import GridFourierFeatures
-from streamkern.solvers.gram_passes import block_preconditioner
+from streamkern.solvers.gram_passes import leading_part
 from streamkern.sources import Block
 from streamkern.statistics import ToeplitzMoments
 
@@ -62,7 +62,7 @@ def solve(n: int, n_components: int, most: int) -> None:
             begun, taken = time.perf_counter(), []
             inverse = None
             if name != "none":
-                block = block_preconditioner(moments, intercept=False)
+                block = leading_part(moments, intercept=False).preconditioner
                 inverse = LinearOperator(
                     shape,
                     lambda v, block=block: block.solve(v.reshape(-1, 1), np.array([alpha])),

@@ -27,7 +27,7 @@ from streamkern.runtime.threads import blas_threads
 COMPARED = ("iid", "orthogonal", "sorf", "qmc")
 ROWS, SEEDS = 500, 20
 WAVES, BLOCK, NOISE = 16_384, 2048, 0.3
-# Whose intervals are looked at: by the D x D system, and by samples of the posterior.
+# Whose intervals are looked at: by the D x D system, and by its leading block.
 HAVE_DEVIATIONS = {"grid", "finer grid", "by gradients"}
 
 
