@@ -47,9 +47,9 @@ one_standard_error : bool
 sparse : int or 'auto', optional
     K, how many of the D features to keep.  'auto' keeps the fewest of 1, 2, 3, 4, 6, 8, ... D
     whose cross-validated error is within one standard error of the best.
-sparse_method : {'forward', 'omp', 'lasso'}
-    How they are chosen: forward selection, orthogonal matching pursuit, or the path of the
-    lasso.  The coefficients are those of ridge.
+sparse_method : {'forward', 'lasso'}
+    How they are chosen: forward selection, or the path of the lasso.  The coefficients are
+    those of ridge.
 solver : {'auto', 'direct', 'cg'}
     'direct' sums the D x D system in one pass.  'cg' are block conjugate gradients, preconditioned
     by a sketch: a pass an iteration, for the systems of all folds and penalties at once, and memory

@@ -35,9 +35,9 @@ def sparsify(
         Fitted, or loaded from a file that was not saved compact.
     n_components : int
         K.
-    method : {'forward', 'omp', 'lasso'}
-        How features are chosen: each the one that lowers the sum of squares most; orthogonal
-        matching pursuit; or the path of the lasso, at its first point with K features.
+    method : {'forward', 'lasso'}
+        How features are chosen: each the one that lowers the sum of squares most;
+        or the path of the lasso, at its first point with K features.
 
     Returns
     -------

@@ -16,6 +16,7 @@ import numpy as np
 
 from streamkern._typing import Group
 from streamkern._version import __version__
+from streamkern.errors import ModelFileError
 from streamkern.features import FeatureMap, uncombined
 from streamkern.features.metric import described_metric, with_metric
 from streamkern.kernels import Kernel, as_kernel, kernel_from
@@ -25,7 +26,7 @@ from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.predict.intervals import POWERS, RANKS, TENTHS, Intervals, leading_features
 from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.solve import NormalEquations
-from streamkern.solve.posterior_samples import PosteriorSamples
+from streamkern.solve.solution import LeadingEquations
 from streamkern.sources import Source
 from streamkern.sources.preprocessing.column_names import Columns, columns_of
 from streamkern.statistics.triangle import Triangle
@@ -174,12 +175,27 @@ def restored_equations(group: Group, predictor: Predictor) -> NormalEquations:
     for name, values in found.items():
         if (values < 0).any():
             raise ValueError(f"{name} holds numbers below zero")
-    samples = None
     if "samples" in group:
-        names = PosteriorSamples._fields
-        samples = PosteriorSamples(*(finite_array(group["samples"], name) for name in names))
-        samples.check(uncombined(predictor.feature_map).n_components)
+        raise ModelFileError(
+            "the model has samples of the posterior, which are gone: streamkern 0.1.0 of 28 "
+            "November 2026 or before reads the file; fit again."
+        )
+    leading = None
+    if "leading" in group:
+        leading = _restored_leading(group["leading"], predictor)
     return NormalEquations(
         gram, mean, weight=weight, intercept=intercept, floor=floor,
-        row_weight=float(row_weight), samples=samples, **found,
+        row_weight=float(row_weight), leading=leading, **found,
     )  # fmt: skip
+
+
+def _restored_leading(group: Group, predictor: Predictor) -> LeadingEquations:
+    mean = finite_array(group, "feature_mean")
+    m = mean.size
+    beyond, noise = (float(finite_array(group, name, ())) for name in ("beyond", "noise"))
+    if mean.shape != (m,) or not 0 < m <= uncombined(predictor.feature_map).n_components:
+        raise ValueError(f"equations of {mean.shape} leading features")
+    if min(beyond, noise) < 0:
+        raise ValueError(f"features that add {beyond:g} to the variance, and {noise:g} to rows")
+    gram = Triangle.unpacked(finite_array(group, "gram", (m * (m + 1) // 2,)))
+    return LeadingEquations(gram, mean, beyond, noise)

@@ -256,8 +256,8 @@ class FittedRidge(FittedModel):
         card = {"options": options, "option_kernel": kernel, "flat": predictor.flat}
         if self.equations is not None and not compact:
             found = vars(self.equations) | {"intercept": int(self.equations.intercept)}
-            if (samples := found.pop("samples")) is not None:
-                found["samples"] = samples._asdict()
+            if (leading := found.pop("leading")) is not None:
+                found["leading"] = leading._asdict()
             arrays["equations"] = found
         if self.support_rows is not None:
             arrays["support"] = self.support_rows.arrays()

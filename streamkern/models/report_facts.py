@@ -51,9 +51,11 @@ def trend_facts(predictor: Predictor, equations: NormalEquations, columns: Colum
     names = columns.named(standardizer.columns.tolist())
     centred = [f"({name} - mean)" for name in names]
     variances: Floats | None = None
-    if equations.samples is not None or equations.gram.order == len(coef):  # else not known
-        _, basis, weights = roots(equations)
+    if equations.leading is not None or equations.gram.order == len(coef):  # else not known
+        told = equations.of_leading()
+        _, basis, weights = roots(told)
         leverages = np.square(basis[: len(found.unit)], dtype=float) @ weights
+        leverages = leverages * np.divide(told.alphas, equations.alphas)
         variances = equations.row_weight * leverages * equations.noise_variance
     units = [np.prod(standardizer.deviation[[*term]]) for term in found.trend.terms] * found.unit
     terms = []

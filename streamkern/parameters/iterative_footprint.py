@@ -17,7 +17,6 @@ from streamkern.parameters.cost_estimate import (
 from streamkern.parameters.footprint import PROCESS_BYTES, WAITING, Footprint
 from streamkern.parameters.iterative_plan import IterativePlan, WavePlan
 from streamkern.runtime.memory import thread_bytes
-from streamkern.solve.posterior_samples import sampling_bytes
 from streamkern.solve.preconditioner import (
     N_PROBES,
     block_bytes,
@@ -152,4 +151,4 @@ class WaveFootprint(IterativeFootprint):
         """Return what the process holds that planned, with transforms of all folds."""
         D = self.n_components
         beside += (2 * self.n_folds + 4) * self.sums() + block_bytes(D)
-        return super().receiving(beside + sampling_bytes(D, self.source.n_targets))
+        return super().receiving(beside)

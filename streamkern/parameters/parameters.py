@@ -105,9 +105,7 @@ class Parameters:
         None, "Keep the best K components; auto: the fewest that are good enough.", form="K|auto"
     )
     sparse_method: str = option(
-        "forward",
-        "Forward selection, orthogonal matching pursuit, or the path of the lasso.",
-        choices=("forward", "omp", "lasso"),
+        "forward", "Forward selection, or the path of the lasso.", choices=("forward", "lasso")
     )
     solver: str = option(
         "auto",

@@ -1,29 +1,26 @@
 """Leverages of rows: standard deviations of predictions, and leave-one-out errors."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap, kernel_diagonal, uncombined
-from streamkern.features.base import cached_slices, slices
+from streamkern.features.base import cached_slices
 from streamkern.predict.evaluation import Measure
-from streamkern.predict.predictor import NufftPredictions, Predictor, Uncached
+from streamkern.predict.predictor import Uncached
 from streamkern.solve import Cholesky, NormalEquations, decomposed
 from streamkern.solve.solution import are_below, are_kept
 from streamkern.sources import Block
 from streamkern.statistics import Sums, Triangle, joint, part, total
 
-# Rows at a time, also of those that samples of the posterior are predicted at.
-_ROWS_AT_ONCE, _SAMPLED_AT_ONCE = 4096, 1 << 16
+# Rows at a time.
+_ROWS_AT_ONCE = 4096
 # Last digits of a sum of squares that are rounding.
 _DIGITS = 16
 # A row with this leverage or more determines its own prediction: it has no error without itself.
 WHOLE = 1.0 - 1e-9
-# What leverages by samples leave to a row without itself at the least.
-_LEAST_SPARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Deviation(Uncached):
     """
 
     feature_map: FeatureMap
-    # phibar / scale, (D,); of samples B^T phibar.
+    # phibar / scale, (D,).
     centre: Floats
     # B (D, D), in the precision of the features and with the scale of the map, and weights (D, t),
     # such that (G + alpha I)^-1 = B diag(weights) B^T; one column for all targets, or one for each.
@@ -52,6 +49,9 @@ class Deviation(Uncached):
     alphas: Floats
     # s: 1, or the mean weight of the rows if that is less.
     row_weight: float = 1.0
+    # Of k(x, x), by features that are left out, and what they add to the penalty as noise.
+    beyond: float = 0.0
+    noise: float = 0.0
     flat: bool = False
 
     @classmethod
@@ -60,17 +60,17 @@ class Deviation(Uncached):
     ) -> "Deviation":
         """Factorise G + alpha I: D^3 / 3 multiply-adds, more where targets have their own alpha.
 
-        Where there are samples of the posterior, they take the place of B.
+        Where there are equations of leading features, all others add what their prior does.
         """
-        samples, (each, basis, weights) = equations.samples, roots(equations, feature_map.scale)
-        kind: type[Deviation] = cls
-        if samples is not None:
-            kind, feature_map, centre = SampledDeviation, uncombined(feature_map), samples.means
-        else:
-            centre = equations.feature_mean / feature_map.scale
+        beyond = noise = 0.0
+        if (leading := equations.leading) is not None:
+            feature_map = uncombined(feature_map).first(leading.gram.order)
+            equations, beyond, noise = equations.of_leading(), leading.beyond, leading.noise
+        each, basis, weights = roots(equations, feature_map.scale)
+        centre = equations.feature_mean / feature_map.scale
         base = 1.0 / equations.weight if equations.intercept else 0.0
-        noise, row_weight = equations.noise_variance, equations.row_weight
-        return kind(feature_map, centre, basis, weights, base, noise, each, row_weight, flat)
+        own = equations.noise_variance, each - noise, equations.row_weight, beyond, noise, flat
+        return cls(feature_map, centre, basis, weights, base, *own)
 
     def leverages(self, X: Array) -> Floats:
         """Return h (n, t) of rows (n, p), NaN for a row with a value that is not finite."""
@@ -81,11 +81,14 @@ class Deviation(Uncached):
         kernel = kernel_diagonal(self.feature_map, X)
         leverages, squares = self._sums(X, with_squares=kernel is not None)
         variances = self.row_weight * leverages
+        alphas = np.where(self.alphas > 0, self.alphas, np.inf)
+        if self.beyond:
+            variances *= 1.0 + self.noise / alphas
+            variances += self.row_weight * self.beyond / alphas
         if kernel is not None and squares is not None:
             left_out = kernel - squares
             # What the digits of features do not tell from nothing.
             left_out[left_out < _DIGITS * np.finfo(self.basis.dtype).eps * kernel] = 0.0
-            alphas = np.where(self.alphas > 0, self.alphas, np.inf)
             variances += self.row_weight * left_out[:, None] / alphas
         return leverages, variances
 
@@ -119,38 +122,11 @@ class Deviation(Uncached):
         return deviations[:, 0] if self.flat else deviations
 
 
-@dataclass(frozen=True)
-class SampledDeviation(Deviation):
-    """The same by samples of the posterior: B^T (phi(x) - phibar) are predictions by these."""
-
-    @cached_property
-    def _predictors(self) -> list[tuple[slice, Predictor]]:
-        """Some samples at a time, so that there is room for their waves."""
-        feature_map, n_samples = self.feature_map, self.basis.shape[1]
-        room = NufftPredictions.room(feature_map) or n_samples
-        return [
-            (some, Predictor(feature_map, self.basis[:, some].astype(float), -self.centre[some]))
-            for some in slices(n_samples, room)
-        ]
-
-    def _sums(self, X: Array, *, with_squares: bool = False) -> tuple[Floats, Floats | None]:  # noqa: ARG002  waves leave nothing else out
-        leverages = np.full((len(X), self.weights.shape[1]), self.base)
-        for rows in slices(len(X), _SAMPLED_AT_ONCE):
-            for some, predictor in self._predictors:
-                leverages[rows] += predictor.predict(X[rows]) ** 2 @ self.weights[some]
-        return leverages, None
-
-
 def roots(equations: NormalEquations, scale: float = 1.0) -> tuple[Floats, Array, Floats]:
-    """Return one alpha or those of targets, scale times B, (D, r), and the weights (r, t).
-
-    Of samples B is what they are, whatever the scale.
-    """
-    alphas, samples = np.unique(equations.alphas), equations.samples
+    """Return one alpha or those of targets, scale times B, (D, r), and the weights (r, t)."""
+    alphas = np.unique(equations.alphas)
     if len(alphas) > 1:
         alphas = equations.alphas
-    if samples is not None:
-        return alphas, samples.vectors, samples.weights(alphas)
     gram, floor = equations.gram, equations.floor
     dtype = gram.panels[0].dtype
     if len(alphas) == 1 and not are_below(floor, alphas[0]):
@@ -190,10 +166,7 @@ def without_rows(
     """
     leverages, variances = Deviation.of(feature_map, equations).spread(X)
     spare = 1.0 - weights[:, None] * leverages
-    if equations.samples is None:
-        spare = np.where(spare > 1.0 - WHOLE, spare, np.nan)
-    else:  # which are off by an eighth
-        spare = np.maximum(spare, _LEAST_SPARE)
+    spare = np.where(spare > 1.0 - WHOLE, spare, np.nan)
     # What the other rows do not tell of this one is added to what all leave open.
     variance = 1.0 + variances + equations.row_weight * leverages * (1.0 / spare - 1.0)
     return spare, np.sqrt(equations.noise_variance * variance)

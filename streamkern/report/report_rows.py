@@ -100,8 +100,8 @@ def _gradients(report: FitReport, number: Number) -> list[Row]:
         beside = f"a block of {found['block']:,}"
     taken += f", {found['vectors']} vectors beside {beside}"
     deviations = "of the directions that matter, in others the prior's"
-    if found.get("samples"):
-        deviations = f"by {found['samples']} samples of the posterior"
+    if found.get("block"):
+        deviations = f"of {found['block']:,} leading features, of others the prior's"
     rows = [("iterations", taken), ("left to solve", number(found["bound"]))]
     rows.append(("deviations", deviations))
     if found["tried_from"] is not None:

@@ -99,7 +99,7 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
         tasks = []
         numbers = unseen.held_out.rule.of(block_of(sample))
         equations = model.ridge.normal_equations
-        whole = None if equations.samples is None else scatter(equations)
+        whole = None if equations.leading is None else scatter(equations)
         for k in np.unique(numbers[numbers >= 0]).tolist():
             rows = numbers == k
             mine = sample.X[rows], sample.y[rows], sample.weights[rows]
@@ -155,7 +155,7 @@ def _without_fold(
 ) -> Floats:
     """Return the residuals of rows (n, p) over their standard deviations, (n, q).
 
-    By the equations of all rows, as samples of the posterior are, without each row alone.
+    By the equations of all rows, where they are of leading features, without each row alone.
     """
     residuals = y - predictor.predict(X).reshape(y.shape)
     if isinstance(left, NormalEquations):

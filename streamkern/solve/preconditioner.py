@@ -90,8 +90,8 @@ class NystroemPreconditioner:
 class BlockPreconditioner:
     """(G_11 + alpha I)^-1 of the leading features, and 1 / (d + alpha) of the others.
 
-    It converges fast where features come by their weight, of which most have little; d is near the
-    diagonal of G.  Factors of the block are at powers of 4, which is as good.
+    It converges fast where features come by their weight, of which most have little; d is near
+    their part of the diagonal of G.  Factors of the block are at powers of 4, which is as good.
     """
 
     def __init__(self, block: Triangle, diagonal: Floats) -> None:
@@ -104,18 +104,12 @@ class BlockPreconditioner:
 
     def solve(self, columns: Floats, alphas: Floats) -> Floats:
         """Return the preconditioner at a penalty each times columns (D, k)."""
-        found = columns / (self.diagonal[:, None] + alphas)
+        found = np.empty_like(columns)
+        found[self.order :] = columns[self.order :] / (self.diagonal[:, None] + alphas)
         for alpha in np.unique(alphas):
             mine = np.flatnonzero(alphas == alpha)
             part = columns[: self.order, mine]
             found[: self.order, mine] = self._factor(float(alpha)).solve(part)
-        return found
-
-    def whitened(self, columns: Floats, alpha: float, *, transposed: bool = False) -> Floats:
-        """Return S^-1 C, or S^-T C, of columns (D, k), S S^T being what is solved at a penalty."""
-        factor, found = self._factor(alpha), columns / np.sqrt(self.diagonal[:, None] + alpha)
-        half = factor.solve_upper if transposed else factor.solve_lower
-        found[: self.order] = half(columns[: self.order])
         return found
 
     def _factor(self, alpha: float) -> Cholesky:
@@ -140,7 +134,7 @@ def most_leading(n_components: int) -> int:
 
 def block_bytes(n_components: int) -> int:
     """Return what a leading block takes with its factors."""
-    return 8 * (_FACTORS + 2) * Triangle.size(min(n_components, LEADING))
+    return 8 * (_FACTORS + 3) * Triangle.size(min(n_components, LEADING))
 
 
 def sketch_size(n_components: int, n_rows: int, n_known: int) -> int:

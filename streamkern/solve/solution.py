@@ -1,13 +1,12 @@
 """The solution of a ridge regression, its normal equations, and how far sums can be trusted."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import OverflowedError
-from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.statistics import CentredMoments, Precision, Triangle
 
 _EPS = float(np.finfo(float).eps)
@@ -95,6 +94,15 @@ def check_finite(moments: CentredMoments) -> None:
         )
 
 
+class LeadingEquations(NamedTuple):
+    """The Gram matrix of leading features, and what the features beyond them may add."""
+
+    gram: Triangle
+    feature_mean: Floats
+    beyond: float  # of k(x, x), by the other features
+    noise: float  # the largest eigenvalue of their Gram matrix, as its diagonal tells
+
+
 @dataclass(frozen=True)
 class NormalEquations:
     """(G + alpha I) w = C, for what needs G again; C follows from the coefficients w."""
@@ -108,8 +116,8 @@ class NormalEquations:
     intercept: bool
     floor: float  # eigenvalues of G below it were left out for alphas below it
     row_weight: float = 1.0  # the mean weight of the rows where that is less than 1
-    # Of the features that those of G are combinations of, where G has not all that matters.
-    samples: PosteriorSamples | None = None
+    # Of leading features of the map that those of G are combinations of, where these tell more.
+    leading: LeadingEquations | None = None
 
     @classmethod
     def of(
@@ -148,6 +156,17 @@ class NormalEquations:
             self.intercept,
             self.row_weight,
         )
+
+    def of_leading(self) -> "NormalEquations":
+        """Return the equations of leading features, where there are such, or the same.
+
+        What the other features may add to rows counts as noise, as much in all directions as in
+        that of their largest eigenvalue, so that nothing is thought to be known better than it is.
+        """
+        if (found := self.leading) is None:
+            return self
+        own: Any = {"gram": found.gram, "feature_mean": found.feature_mean, "leading": None}
+        return replace(self, alphas=self.alphas + found.noise, **own)
 
     @property
     def noise_variance(self) -> Floats:

@@ -1,4 +1,4 @@
-"""Feature selection from G and C alone: forward selection, matching pursuit, the lasso path.
+"""Feature selection from G and C alone: forward selection, or the lasso path.
 
 Features are chosen for the ridge objective.  With G + alpha I in the place of G, least squares on
 some features is ridge regression on them, and the lasso is the elastic net: it is as if rows
@@ -8,7 +8,6 @@ their size, G + alpha I is scaled to a unit diagonal, and targets to unit varian
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import zip_longest
 from typing import Any, Self
 
@@ -124,15 +123,13 @@ def _nested(gram: Floats, cross: Floats, sizes: Sequence[int]) -> dict[int, Arra
     return {size: order[:size] for size in sizes}
 
 
-def _on_paths(
-    path: Callable[[Floats, Floats, int], Array], gram: Floats, cross: Floats, sizes: Sequence[int]
-) -> dict[int, Array]:
+def _on_paths(gram: Floats, cross: Floats, sizes: Sequence[int]) -> dict[int, Array]:
     """Follow the paths of all targets in turns, until they have as many features as every size.
 
     A step brings at most one feature.  Where all paths end early, because the other features
     explain nothing but rounding, forward selection goes on.
     """
-    paths = [path(gram, column, max(sizes)).T for column in cross.T if column.any()]
+    paths = [_lasso_path(gram, column, max(sizes)).T for column in cross.T if column.any()]
     users = np.zeros(len(gram), dtype=np.int64)
     now = [np.zeros(len(gram), dtype=bool) for _ in paths]
     found: dict[int, Array] = {0: np.empty(0, dtype=np.int64)}
@@ -149,21 +146,6 @@ def _on_paths(
             begun = found[max(fewer for fewer in found if fewer < size)]
             found[size] = forward_selection(gram, cross, size, begun)
     return found
-
-
-def _pursuit_path(gram: Floats, column: Floats, n_components: int) -> Array:
-    """Return which features orthogonal matching pursuit has after 1, 2, ... K steps, (D, K).
-
-    Pati, Rezaiifar and Krishnaprasad (1993), "Orthogonal matching pursuit".
-    Rubinstein, Zibulevsky and Elad (2008), "Efficient implementation of the K-SVD algorithm using
-    batch orthogonal matching pursuit".
-    """
-    from sklearn.linear_model import orthogonal_mp_gram  # noqa: PLC0415  slow
-
-    # scikit-learn stops at products below 1.5e-8 in whatever units.
-    column = column * (1e8 / np.abs(column).max())
-    coef = orthogonal_mp_gram(gram, column, n_nonzero_coefs=n_components, return_path=True)
-    return coef.reshape(len(gram), -1) != 0
 
 
 def _lasso_path(gram: Floats, column: Floats, n_components: int) -> Array:
@@ -187,8 +169,7 @@ def _lasso_path(gram: Floats, column: Floats, n_components: int) -> Array:
 
 METHODS: dict[str, Callable[[Floats, Floats, Sequence[int]], dict[int, Array]]] = {
     "forward": _nested,
-    "omp": partial(_on_paths, _pursuit_path),
-    "lasso": partial(_on_paths, _lasso_path),
+    "lasso": _on_paths,
 }
 
 

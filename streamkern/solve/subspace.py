@@ -9,7 +9,6 @@ Saad (2003), "Iterative methods for sparse linear systems", chapters 5 and 6.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,22 +21,6 @@ from streamkern.statistics import FeatureSums, Triangle
 
 # New vectors that others leave less of are none.
 _DEPENDENT = 1e-5
-
-
-class Remainder(NamedTuple):
-    """What a subspace leaves of the eigenvalues of a Gram matrix: their sum, and of squares."""
-
-    total: float = 0.0
-    squares: float = 0.0
-
-    def effective_dof(self, alpha: float | Floats) -> Any:
-        """Return an estimate of the sum of d / (d + alpha): as if all d were their mean by size.
-
-        Golub and Meurant (2010), "Matrices, moments and quadrature", chapter 6: one node.
-        """
-        if self.total <= 0.0:
-            return 0.0 * alpha
-        return self.total / (self.squares / self.total + alpha)
 
 
 def orthonormal(vectors: Floats) -> Floats:

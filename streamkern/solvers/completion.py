@@ -1,27 +1,41 @@
 """What is added to a solution after solving: nothing, but after conjugate gradients."""
 
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from streamkern.parameters.penalty_options import PenaltyOptions
 
 if TYPE_CHECKING:
+    from streamkern.solve.remainder import LeadingPart, Remainder
     from streamkern.solvers.fold_solution import Solved
 
 
+@dataclass(frozen=True)
 class Completion:
-    """Of sums of all features: nothing."""
+    """Of sums of all features nothing; of combinations of D features what these leave out."""
 
-    is_whole: ClassVar[bool] = True
     n_components: int | None = None  # D, where sums are of combinations of features
+    penalty: PenaltyOptions | None = None  # how it is chosen from these sums
+    rest: "Remainder | LeadingPart | None" = None
     note: str = ""  # what to know of the solution
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether sums are of all features."""
+        return self.n_components is None
 
     def penalty_of(self, given: PenaltyOptions) -> PenaltyOptions:
         """Return how the penalty is chosen."""
-        return given
+        return self.penalty or given
 
     def completed(self, solved: "Solved") -> "Solved":
         """Return a solution with what the sums do not tell of it."""
-        return solved
+        if self.rest is None or self.n_components is None:
+            return solved
+        solution, equations = self.rest.completed(solved.solution, solved.equations)
+        D: int = self.n_components
+        sizes = tuple(replace(each, n_components=D) for each in solved.sizes)
+        return replace(solved, solution=solution, equations=equations, sizes=sizes)
 
 
 WHOLE = Completion()

@@ -10,7 +10,7 @@ coefficients, and the one packed G that a model keeps.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,7 @@ from streamkern.errors import ParameterError
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.solve import Eigenbasis, NormalEquations, RidgeSolution, kept_gram, solve_ridge
 from streamkern.solve.penalty_curve import at_the_edge, short_of_precision
-from streamkern.solve.posterior_samples import PosteriorSamples
 from streamkern.solve.sparse_selection import SparsityCurve
-from streamkern.solve.subspace import Remainder
 from streamkern.solvers.penalty_search import LeaveOneOutCurve, Size, solve_sizes
 from streamkern.statistics import CentredMoments, FeatureSums, FoldStatistics
 
@@ -40,19 +38,6 @@ class Solved:
     # The features that a sparse solution is on, and errors of such solutions, where folds were.
     support: Array | None = None
     sparsity: SparsityCurve | None = None
-
-    def with_rest(self, rest: Remainder | PosteriorSamples) -> "Solved":
-        """Return the same with the degrees of freedom of what the features are a subspace of."""
-        solution, equations = self.solution, self.equations
-        if isinstance(rest, Remainder):
-            more = rest.effective_dof(solution.alpha)
-            dof, of_targets = solution.effective_dof + more, equations.effective_dof + more
-        else:
-            dof = rest.dof_at(solution.alpha) + equations.intercept
-            of_targets = rest.dof_at(equations.alphas) + equations.intercept
-            equations = replace(equations, samples=rest)
-        equations = replace(equations, effective_dof=of_targets)
-        return replace(self, solution=replace(solution, effective_dof=dof), equations=equations)
 
     @property
     def cv_rmse(self) -> Floats | None:

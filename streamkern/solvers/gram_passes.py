@@ -12,7 +12,9 @@ from streamkern._typing import Array, Floats
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.reduction import PassResult
 from streamkern.features import lattice_of
-from streamkern.solve.preconditioner import LEADING, BlockPreconditioner
+from streamkern.solve.preconditioner import LEADING
+from streamkern.solve.remainder import LeadingPart
+from streamkern.solve.solution import LeadingEquations
 from streamkern.statistics import FoldStatistics, GramProducts, RangeFolds
 
 
@@ -24,15 +26,12 @@ class GramPasses:
     block : BlockPreconditioner or None
         What preconditions in the place of the sketch.
     far : float
-        The sketch is made larger while its least eigenvalue is so many times the penalty,
-    slow : int or None
-        and after so many iterations at some penalties, if more would take longer.
+        The sketch is made larger while its least eigenvalue is so many times the penalty.
     patience : int
         Iterations over which a bound must fall by half.
     """
 
-    far, slow, patience = 4.0, 4, 8
-    block = None
+    far, patience, block = 1.0, 8, None
 
     def __init__(
         self,
@@ -69,12 +68,13 @@ class GramPasses:
 class GramTransforms:
     """Products by Fourier transforms, of sums of waves on a lattice: no row is read again."""
 
-    far, slow, patience = np.inf, None, 40  # a block preconditions, and products cost less
+    far, patience = np.inf, 40  # a block preconditions, and products cost less
     passes = ()
 
     def __init__(self, sums: FoldStatistics, n_threads: int, *, intercept: bool) -> None:
         parts = dict(sorted(sums.parts.items()))
-        self.block = block_preconditioner(sums.total(), intercept=intercept)
+        self.leading = leading_part(sums.total(), intercept=intercept)
+        self.block = self.leading.preconditioner
         self.operators = {fold: part.gram_operator(n_threads) for fold, part in parts.items()}
         self.whole = reduce(add, self.operators.values())
 
@@ -85,10 +85,13 @@ class GramTransforms:
         return self.whole.times(vectors)
 
 
-def block_preconditioner(sums: Any, *, intercept: bool) -> BlockPreconditioner:
-    """Return the preconditioner that sums of waves tell, about their means if so."""
+def leading_part(sums: Any, *, intercept: bool) -> LeadingPart:
+    """Return what sums of waves tell of the leading ones, about their means if so."""
     lattice: Any = lattice_of(sums.feature_map)
     D, amplitudes, k = sums.feature_map.n_components, lattice.amplitudes, lattice.n_before
-    block = sums.with_gram(min(D, k + LEADING)).centred(intercept=intercept).gram
-    waves = 0.5 * sums.weight * np.repeat(amplitudes**2, 2)[: D - k]
-    return BlockPreconditioner(block, np.concatenate([sums.beside.diagonal(), waves]))
+    m = min(D, k + LEADING)
+    moments = sums.with_gram(m).centred(intercept=intercept)
+    waves = 0.5 * np.repeat(amplitudes**2, 2)[m - k : D - k]
+    beyond = float(waves.sum()), sums.weight * float(waves.max(initial=0.0))
+    equations = LeadingEquations(moments.gram, moments.feature_mean, *beyond)
+    return LeadingPart(equations, sums.weight * waves, sums.n_rows)

@@ -6,8 +6,8 @@ are moments of W^T phi, from which all else follows as from those of phi.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,7 @@ from streamkern.features import combined
 from streamkern.parameters.cost_estimate import most_vectors, vectors_at_once
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.threads import blas_threads
-from streamkern.solve.posterior_samples import PosteriorSamples
-from streamkern.solve.subspace import Remainder
 from streamkern.solvers.completion import Completion
-from streamkern.solvers.fold_solution import Solved
-from streamkern.solvers.penalty_search import Size
 from streamkern.solvers.subspace_passes import SubspacePasses
 from streamkern.solvers.subspace_systems import SubspaceSystems, System
 from streamkern.statistics import FoldStatistics
@@ -33,44 +29,14 @@ _SOLVED, _HELD_OUT, _ROUGH = 8e-6, 5e-4, 2e-2
 # and where it only has to show that the error stops falling.  Bounds on fitted rows say nothing of
 # held-out rows that the fit interpolates.
 _SETTLED, _CHANGING = 3e-5, 1e-3
-# The search goes down a grid of penalties with this step of the logarithm.  It solves every third
-# one, or every sixth while errors fall steeply.  It ends where errors have risen by `_RISE`, or
-# have not fallen by `_FALL` in `_STEPS` steps.
-_STEP, _STRIDE, _LONG, _STEEP, _RISE, _FALL, _STEPS = 0.5, 3, 6, 0.9, 1.01, 0.999, 2
+# The search solves every third penalty of a grid with this step of the logarithm.  It ends where
+# errors have risen by `_RISE`, or have not fallen by `_FALL` in `_STEPS` steps, and uses this share
+# of all vectors that memory allows.
+_STEP, _STRIDE, _RISE, _FALL, _STEPS, _OF_STEPS = 0.5, 3, 1.01, 0.999, 2, 0.6
 # It goes on where the subspace so far shows an error below this share of the least one.
 _BELOW = 0.99
-# The share of all vectors that memory allows which long steps down may use, and short ones.
-_OF_LONG_STEPS, _OF_SHORT_STEPS = 0.5, 0.75
 # A bound that no longer falls, as in single precision, may stay this many times above its goal.
 _NEAR = 10.0
-# Posterior samples may be off by this much without a note; variances are off by its square.
-_SAMPLED = 0.3
-# The noise is known if spare rows are this many times the error in the degrees of freedom.
-_SPARE = 4.0
-
-
-@dataclass(frozen=True)
-class SubspaceChoice(Completion):
-    """How the penalty is chosen from moments in a subspace of D features, and what that leaves out.
-
-    Beside it is what `fewer` features came to.
-    """
-
-    penalty: PenaltyOptions
-    rest: Remainder | PosteriorSamples
-    n_components: int  # D
-    fewer: tuple[Size, ...] = ()
-    note: str = ""
-
-    is_whole: ClassVar[bool] = False
-
-    def penalty_of(self, given: PenaltyOptions) -> PenaltyOptions:  # noqa: ARG002  of which it is
-        return self.penalty
-
-    def completed(self, solved: Solved) -> Solved:
-        """Return a solution with all degrees of freedom, and what numbers of features came to."""
-        sizes = (replace(each, n_components=self.n_components) for each in solved.sizes)
-        return replace(solved.with_rest(self.rest), sizes=(*self.fewer, *sizes))
 
 
 class SubspaceSearch:
@@ -79,101 +45,78 @@ class SubspaceSearch:
     def __init__(self, passes: SubspacePasses, penalty: PenaltyOptions) -> None:
         self.passes, self.subspace, self.penalty = passes, passes.subspace, penalty
         self.systems: SubspaceSystems
-        self.bound, self.is_solved = np.inf, False
+        self.bound, self.is_solved, self.is_cut = np.inf, False, False
         self.tried_from: float | None = None
-        # The last penalty that did not settle, with its errors as far as they were known, and
-        # whether it, or a smaller one, may be the best.
-        self.given_up: tuple[int, Floats] | None = None
-        self.is_cut = self.is_noise_unsure = False
-        self.n_iterations = self.n_vectors = self.n_samples = 0
+        self.n_iterations = self.n_vectors = 0
         # The least errors on the way down: of every target, or of all together.
         self.least = np.full(1, np.inf)
 
-    def run(self) -> tuple[FoldStatistics, SubspaceChoice]:
+    def run(self) -> tuple[FoldStatistics, Completion]:
         """Grow the subspace; return the moments in it, and how the penalty is chosen there."""
         self.passes.sketch()
         with blas_threads(1):
             crosses = [self.subspace.cross(left_out) for left_out in self.subspace.left_out]
         self._grow([*crosses, self.passes.preconditioner.vectors[:, :1]])
-        last, chosen, penalty = 0, [0], self.penalty
+        chosen, penalty = [0], self.penalty
         if self.penalty.is_fixed:
             self.is_solved = self._solve([0], [0])
         else:
             last, chosen = self._chosen()
             self.tried_from = float(self.systems.alphas[last])
             grid = tuple(self.systems.alphas[last:].tolist())
-            if isinstance(penalty.alpha, tuple):
-                penalty = replace(penalty, alpha=grid)
-            else:
-                penalty = replace(penalty, alphas=grid)
+            name = "alpha" if isinstance(penalty.alpha, tuple) else "alphas"
+            penalty = replace(penalty, **{name: grid})  # type: ignore[arg-type]
         self.n_vectors = self.subspace.n_vectors
         # Below the floor eigenvalues are rounding, of which a solution takes none.
-        alphas = np.maximum(self.systems.alphas[sorted(chosen)], self.systems.floor)
-        rest = self.passes.completed(np.unique(alphas))
-        if isinstance(rest, PosteriorSamples):
-            self.n_samples = len(rest.means) // len(rest.alphas)
-            off = np.sqrt(2.0 * rest.effective_dof / self.n_samples)
-            n_rows = max(self.passes.shape[1], self.systems.total.weight)
-            spare = n_rows - rest.effective_dof
-            self.is_noise_unsure = bool((spare < _SPARE * off).any())
+        rest = self.passes.rest(max(float(self.systems.alphas[min(chosen)]), self.systems.floor))
+        feature_map = self.passes.feature_map
         with blas_threads(1):
-            feature_map = combined(self.passes.feature_map, self.subspace.vectors.astype(float))
-            folds = FoldStatistics.of(self.passes.rule, self.subspace.moments(feature_map))
-        return folds, SubspaceChoice(penalty, rest, self.passes.feature_map.n_components)
+            made = combined(feature_map, self.subspace.vectors.astype(float))
+            folds = FoldStatistics.of(self.passes.rule, self.subspace.moments(made))
+        return folds, Completion(feature_map.n_components, penalty, rest, self._note())
 
     def facts(self) -> dict[str, Any]:
         """Return what the report says of the iterations."""
-        seconds = self.passes.seconds
-        precision = self.systems.bases[None].spectrum.precision
-        finer = ", or double precision (--precision double)" if precision == "single" else ""
-        note = (
-            f"after {len(seconds)} products solutions may still move predictions by "
-            f"{self.bound:.1g} of the targets' deviation, and that hardly falls any more; take "
-            f"larger penalties{finer}."
-        )
-        full = (
-            f"solutions may still move predictions by {self.bound:.1g} of the targets' deviation, "
-            f"and {self.n_vectors:,} vectors, the most there are, were multiplied; take larger "
-            f"penalties, or fewer features by the D x D system (--solver direct)."
-        )
-        cut = (
-            f"penalties below {self.tried_from or 0.0:.2g} were not solved, and errors may be "
-            f"lower there; take solver 'direct' (--solver direct), or larger penalties."
-        )
-        off = max(self.passes.samples_off, default=0.0)
-        unsure = (
-            f"samples of the posterior may be off by {off:.0%} of their size, and deviations with "
-            f"them; take larger penalties."
-        )
-        few = (
-            "degrees of freedom, which samples tell, are nearly as many as rows, so that the noise "
-            "and deviations may be off several times; take larger penalties, or solver 'direct' "
-            "(--solver direct)."
-        )
-        D, n_targets = self.passes.feature_map.n_components, self.systems.total.n_targets
-        is_full = self.n_vectors >= most_vectors(D, n_targets)
-        notes = (
-            [full if is_full else note] * (not self.is_solved)
-            + [cut] * self.is_cut
-            + [unsure] * (off > _SAMPLED)
-            + [few] * self.is_noise_unsure
-        )
+        products = self.passes.products
         return {
-            "n_components": D,
+            "n_components": self.passes.feature_map.n_components,
             "vectors": self.n_vectors,
             "sketch": self.passes.preconditioner.n_vectors,
-            "block": 0 if self.passes.products.block is None else self.passes.products.block.order,
-            "samples": self.n_samples,
+            "block": 0 if products.block is None else products.block.order,
             "bound": self.bound,
             "tried_from": self.tried_from,
-            "by_sums": not self.passes.products.passes,
-            "seconds_a_pass": float(np.median(seconds)),
-            "note": " ".join(notes),
+            "by_sums": not products.passes,
+            "seconds_a_pass": float(np.median(self.passes.seconds)),
+            "note": self._note(),
         }
+
+    def _note(self) -> str:
+        notes = []
+        if not self.is_solved:
+            moved = (
+                f"solutions may still move predictions by {self.bound:.1g} of the targets' "
+                f"deviation, and "
+            )
+            D, n_targets = self.passes.feature_map.n_components, self.systems.total.n_targets
+            precision = self.systems.bases[None].spectrum.precision
+            finer = ", or double precision (--precision double)" if precision == "single" else ""
+            if self.n_vectors >= most_vectors(D, n_targets):
+                notes.append(
+                    f"{moved}{self.n_vectors:,} vectors, the most there are, were multiplied; take "
+                    f"larger penalties, or fewer features by the D x D system (--solver direct)."
+                )
+            else:
+                notes.append(f"{moved}that hardly falls any more; take larger penalties{finer}.")
+        if self.is_cut:
+            notes.append(
+                f"penalties below {self.tried_from:.2g} were not solved, and errors may be lower "
+                f"there; take solver 'direct' (--solver direct), or larger penalties."
+            )
+        return " ".join(notes)
 
     def _chosen(self) -> tuple[int, list[int]]:
         """Solve down the grid, then at the best penalties; return the last, and the best."""
-        last = self._descend()
+        last, is_cut = self._descend()
         chosen: list[int] = []
         while (best := self.systems.best(last)) != chosen:
             chosen, end = best, len(self.systems.alphas) - 1
@@ -181,57 +124,41 @@ class SubspaceSearch:
             self.is_solved = self._solve(sorted(near), chosen)
             if not self.is_solved:
                 break
-        if self.given_up is not None:
-            place, errors = self.given_up
-            is_between = last - place > 1 and bool((errors < self.least).any())
-            self.is_cut = last in chosen or is_between
+        self.is_cut = is_cut and last in chosen
         return last, chosen
 
-    def _descend(self) -> int:
-        """Solve from large penalties to small ones while errors fall; return the last.
+    def _descend(self) -> tuple[int, bool]:
+        """Solve from large penalties to small ones while errors fall.
 
-        What does not settle is not compared, and half of the way to it is tried.
+        Return the last, and whether a smaller one was not solved with the vectors that there were.
         """
         alphas, largest = np.log(self.systems.alphas), self.systems.largest
         # Above the largest eigenvalue, and at steps that are finer than usual, errors hardly move.
-        solved = last = min(int(np.searchsorted(alphas, np.log(largest))), len(alphas) - 1)
+        place = last = min(int(np.searchsorted(alphas, np.log(largest))), len(alphas) - 1)
         finer = max(_STEP * (len(alphas) - 1) / max(float(np.ptp(alphas)), _STEP), 1.0)
-        short, long = (round(n * finer) for n in (_STRIDE, _LONG))
-        waited, stride = 0, long
-
-        def after(place: int) -> int:
-            half_way = (place + self.given_up[0] + 1) // 2 if self.given_up else 0
-            return max(place - stride, half_way, 0)
-
+        stride, waited = round(_STRIDE * finer), 0
         while True:
-            share = _OF_SHORT_STEPS if self.given_up else _OF_LONG_STEPS
-            beside = {after(last)} - {last}
-            if not self._solve([last], beside=[*beside], share=share):
-                self.given_up = last, self.systems.errors([last])[0]
-                last = after(solved)
-                if last == solved:
-                    return solved
+            after = max(place - stride, 0)
+            if not self._solve([place], beside=[after] * (after < place), share=_OF_STEPS):
+                if stride == 1 or place == last:
+                    return last, True
+                place, stride = last - 1, 1
                 continue
-            errors, solved = self.systems.errors([last])[0], last
-            has_fallen = (errors < _FALL * self.least).any()
-            stride = long if (errors < _STEEP * self.least).any() else short
-            self.least, waited = np.minimum(self.least, errors), 0 if has_fallen else waited + 1
-            last = after(solved)
-            if last != solved and (waited >= _STEPS or (errors > _RISE * self.least).all()):
-                last = self._better_below(solved)
-            if last == solved:
-                return solved
-
-    def _better_below(self, solved: int) -> int:
-        """Return the next smaller penalty that looks better in the subspace, or the same.
-
-        Errors may fall again far below a minimum, where there is little noise and the kernel is
-        too smooth for the targets.
-        """
-        places = range(self.given_up[0] + 1 if self.given_up else 0, solved)
-        errors = self.systems.errors(places) if places else np.empty((0, 1))
-        better = np.flatnonzero((errors < _BELOW * self.least).any(axis=1))
-        return places[better[-1]] if len(better) else solved
+            errors, last = self.systems.errors([place])[0], place
+            waited = 0 if (errors < _FALL * self.least).any() else waited + 1
+            self.least = np.minimum(self.least, errors)
+            if waited >= _STEPS or (errors > _RISE * self.least).all():
+                # Errors may fall again far below a minimum, where there is little noise and the
+                # kernel is too smooth for the targets; the subspace so far shows it.
+                below = self.systems.errors(range(last)) if last else np.empty((0, 1))
+                after = int(
+                    np.flatnonzero((below < _BELOW * self.least).any(axis=1)).max(initial=-1)
+                )
+                if after < 0:
+                    return last, False
+            if not last:
+                return last, False
+            place = after
 
     def _solve(
         self,
@@ -247,50 +174,40 @@ class SubspaceSearch:
         enough to know the errors roughly, or that they are too large whatever is left, and vectors
         are a share of those that there is room for.
         """
-        begun, least, best = len(self.passes.seconds), np.inf, min(float(self.least.min()), 1.0)
-        usual = best * (_HELD_OUT if chosen else _ROUGH)
-        systems = [System(k, i) for k in self.subspace.left_out for i in penalties]
-        followers = [System(k, i) for k in self.subspace.left_out for i in beside]
-        of_model = [k is None and i in chosen for k, i in systems]
-        tolerances = np.where(of_model, _SOLVED, usual)
-        still = _SETTLED if chosen else _CHANGING
-        D = self.passes.feature_map.n_components
-        most = most_vectors(D, self.systems.total.n_targets)
-        if not chosen and most < D:
-            most = int(share * most)
-        at_once = vectors_at_once(len(self.subspace.left_out), self.systems.total.n_targets)
+        every, patience = self.subspace.left_out, self.passes.products.patience
+        systems = [System(k, i) for k in every for i in penalties]
+        followers = [System(k, i) for k in every for i in beside]
+        of_model = np.array([k is None and i in chosen for k, i in systems])
+        usual = min(float(self.least.min()), 1.0) * (_HELD_OUT if chosen else _ROUGH)
+        tolerances, still = np.where(of_model, _SOLVED, usual), _SETTLED if chosen else _CHANGING
+        D, n_targets = self.passes.feature_map.n_components, self.systems.total.n_targets
+        most, at_once = most_vectors(D, n_targets), vectors_at_once(len(every), n_targets)
+        most = int(share * most) if most < D else most
         self.passes.sharpen(float(self.systems.alphas[min(penalties)]))
-        last_errors, seen = np.full((len(penalties), len(self.least)), np.inf), list[float]()
+        errors, seen = np.full((len(penalties), len(self.least)), np.inf), list[float]()
         while True:
-            if len(seen) == self.passes.products.slow:
-                if _iterations_left(seen) > self.passes.iterations_of_a_sketch:
-                    self.passes.sketch()
-                seen = []
             found, directions = self.systems.residuals([*systems, *followers])
-            bounds = found[: len(systems)]
-            seen.append(float((bounds / tolerances).max()))
+            bounds, change, before = found[: len(systems)], 0.0, errors
             self.bound = float(bounds[of_model].max() if chosen else bounds.max())
-            change, is_open = 0.0, bounds > tolerances
-            if len(self.subspace.left_out) > 1:
+            is_open = bounds > tolerances
+            if len(every) > 1:
                 errors = self.systems.errors(penalties)
-                if not chosen and self._are_lost(errors[0], last_errors[0]):
+                if not chosen and self._are_lost(errors[0], before[0]):
                     return True
-                change, last_errors = float(np.abs(last_errors / errors - 1.0).max()), errors
-                is_open |= (change > still) & ~np.array(of_model)
+                change = float(np.abs(before / errors - 1.0).max())
+                is_open |= (change > still) & ~of_model
             if not is_open.any() or self.subspace.n_vectors == D:
                 return True
-            worst = max(seen[-1], change / still)
-            if worst < least / 2:
-                begun, least = len(self.passes.seconds), worst
+            worst = float((bounds / tolerances).max())
+            seen.append(worst if np.isinf(change) else max(worst, change / still))
+            room = most - self.subspace.n_vectors
+            if room <= 0 or (
+                len(seen) > patience and min(seen[-patience:]) > min(seen[:-patience]) / 2
+            ):
+                return bool(chosen) and seen[-1] < _NEAR
             # Those that are farthest from solved first, of which a pass may take so many.
             farthest = sorted(np.flatnonzero(is_open), key=lambda i: -bounds[i] / tolerances[i])
             wanted = [directions[i] for i in (*farthest, *range(len(systems), len(directions)))]
-            room = most - self.subspace.n_vectors
-            is_slow = len(self.passes.seconds) - begun > self.passes.products.patience
-            if is_slow or room <= 0:
-                if np.isinf(worst):  # errors have not been seen to change
-                    worst = seen[-1]
-                return bool(chosen) and worst < _NEAR
             if not self._grow([np.column_stack(wanted)[:, : min(room, at_once)]]):
                 return True  # what is left is rounding
 
@@ -311,13 +228,3 @@ class SubspaceSearch:
             self.n_iterations += 1
             self.systems = SubspaceSystems.of(self.passes, self.penalty)
         return has_grown
-
-
-def _iterations_left(seen: Sequence[float]) -> float:
-    """Return how many it takes from the last of these to 1, if they go on falling as they did.
-
-    One iteration has been made since the last.
-    """
-    first, *_, last = np.log(np.maximum(seen, np.finfo(float).tiny)).tolist()
-    fallen = (first - last) / (len(seen) - 1)
-    return last / fallen - 1.0 if fallen > 0 else np.inf

@@ -4,18 +4,17 @@ Products with random vectors sketch the matrix, and make the preconditioner.  Pr
 residuals, and in the end with its leading eigenvectors, make the subspace.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.features import FeatureMap, apply_r, lattice_of, trended
+from streamkern.features import FeatureMap, apply_r, trended
 from streamkern.features.base import slices, stream
 from streamkern.runtime.matrix_products import product
 from streamkern.runtime.threads import blas_threads
-from streamkern.solve.posterior_samples import PosteriorSamples, n_samples, sample_posterior
 from streamkern.solve.preconditioner import (
     N_PROBES,
     NystroemPreconditioner,
@@ -23,14 +22,13 @@ from streamkern.solve.preconditioner import (
     sketch_at_once,
     sketch_size,
 )
-from streamkern.solve.subspace import Remainder, Subspace, orthonormal
+from streamkern.solve.remainder import LeadingPart, Remainder
+from streamkern.solve.subspace import Subspace, orthonormal
 from streamkern.solvers.gram_passes import GramPasses, GramTransforms
 from streamkern.statistics import FoldStatistics, dtype_of_features, precision_of_features
 
 # Eigenvectors are added whose eigenvalue is more than this share of the penalty.
 _SHARE = 0.25
-# Products with so many vectors take as long as the features that are multiplied, as measured.
-_LIKE_FEATURES = 80
 _STREAM = 5
 
 
@@ -50,7 +48,6 @@ class SubspacePasses:
         # Beside a trend, a sketch in single precision would tell little of the field.
         self.precision = "double" if trended(feature_map) else sums.empty.precision
         self.seconds = list[float]()
-        self.samples_off: Sequence[float] = ()  # by what part of their size, by penalties
         turned: dict[int, Any] = {}
         for fold, part in sorted(sums.parts.items()):
             shift = apply_r(feature_map, part.feature_shift, back=True)
@@ -76,26 +73,11 @@ class SubspacePasses:
                 self.subspace.extend(vectors, products)
         return bool(vectors.shape[1])
 
-    def completed(self, alphas: Floats) -> Remainder | PosteriorSamples:
-        """Return what degrees of freedom and deviations need besides the solution, at penalties."""
-        known = self.products.block
-        if known is None:
-            return self._remainder(float(alphas[0]))
-
-        def times(vectors: Floats) -> Floats:
-            products = self.products.of_all(apply_r(self.feature_map, vectors), "samples")
-            products = apply_r(self.feature_map, products, back=True)
-            return self.subspace.about_means(products, vectors, None)
-
-        with blas_threads(1):
-            n = n_samples(len(known.diagonal), len(alphas))
-            lattice = lattice_of(self.feature_map)
-            k = 0 if lattice is None else lattice.n_before  # of a trend
-            made = [sample_posterior(times, known, float(alpha), n, k) for alpha in alphas]
-            vectors, dofs, self.samples_off = zip(*made, strict=True)
-            whole = np.column_stack(vectors)
-            means = self.feature_map.scale * (self.subspace.feature_mean @ whole)
-        return PosteriorSamples(alphas, whole, means, np.array(dofs))
+    def rest(self, alpha: float) -> Remainder | LeadingPart:
+        """Return what degrees of freedom and deviations need besides the solution, at a penalty."""
+        if isinstance(self.products, GramTransforms):
+            return self.products.leading
+        return self._remainder(alpha)
 
     def _remainder(self, alpha: float) -> Remainder:
         """Add all directions that matter at a penalty, and return what is left of the matrix."""
@@ -137,12 +119,6 @@ class SubspacePasses:
         found = multiply(turned, label)
         self.seconds.append(perf_counter() - begun)
         return found
-
-    @property
-    def iterations_of_a_sketch(self) -> float:
-        """Iterations that take about as long as the next sketch."""
-        n_more = sketch_size(*self.shape, self.preconditioner.n_vectors)
-        return -(-n_more // sketch_at_once(*self.shape)) + n_more / _LIKE_FEATURES
 
     def sketch(self) -> bool:
         """Multiply more random vectors, for a better preconditioner; say whether it could."""

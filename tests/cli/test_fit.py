@@ -37,7 +37,7 @@ OPTIONS = {
     ),
     "sparse": (("--sparse", "auto"), {"sparse": "auto"}),
     "components": (("--components", "auto"), {"n_components": "auto"}),
-    "omp": (("--sparse", 7, "--sparse-method", "omp"), {"sparse": 7, "sparse_method": "omp"}),
+    "lasso": (("--sparse", 7, "--sparse-method", "lasso"), {"sparse": 7, "sparse_method": "lasso"}),
 }
 
 
@@ -93,11 +93,11 @@ def test_the_json_of_a_dry_run_is_the_plan_and_what_does_not_fit_fails_with_both
 
 def test_moments_are_solved_to_the_sparse_model_of_a_fit_which_has_few_features_of_many():
     streamkern("moments", "data.h5", "--out", "moments.h5", "--components", 32)
-    sparse = ("--sparse", 7, "--sparse-method", "omp")
+    sparse = ("--sparse", 7, "--sparse-method", "lasso")
     streamkern("solve", "moments.h5", "--out", "solved.h5", *sparse)
     streamkern(*FIT, *sparse)
     assert same_bits(library.load("solved.h5"), library.load("model.h5"))
-    assert "7 of 32 by omp (single precision)" in streamkern("show", "model.h5").stdout
+    assert "7 of 32 by lasso (single precision)" in streamkern("show", "model.h5").stdout
     assert report_of("predict", "model.h5", "data.h5", "--out", "p.h5", "--std")["rows"] == 300
     arguments = ("solve", "moments.h5", "--out", "none.h5", "--sparse", 33)
     assert "more features than the 32" in refused(*arguments, status=2)

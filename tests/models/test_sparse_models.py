@@ -58,7 +58,7 @@ def explicit(model, q, *, intercept=True):
 
 @pytest.mark.parametrize(
     ("method", "q", "intercept"),
-    [("forward", None, True), ("forward", 2, False), ("omp", 2, True), ("lasso", None, False)],
+    [("forward", None, True), ("forward", 2, False), ("lasso", 2, True)],
 )
 def test_a_sparse_model_is_ridge_on_its_features(method, q, intercept):
     sparse = sparsify(ridge(q, fit_intercept=intercept), K, method=method)
@@ -84,9 +84,7 @@ def test_the_full_model_stays_as_it_is():
     assert full.get_params()["sparse"] is None
 
 
-@pytest.mark.parametrize(
-    ("method", "precision"), [("forward", "single"), ("omp", "double"), ("lasso", "single")]
-)
+@pytest.mark.parametrize(("method", "precision"), [("forward", "single"), ("lasso", "double")])
 def test_all_features_are_the_full_model(method, precision):
     full = ridge(precision=precision)
     sparse = sparsify(full, D, method=method)
@@ -97,7 +95,7 @@ def test_all_features_are_the_full_model(method, precision):
     assert same_bits(ridge(precision=precision, sparse=D, sparse_method=method), full)
 
 
-@pytest.mark.parametrize(("method", "q"), [("forward", 2), ("omp", None), ("lasso", 2)])
+@pytest.mark.parametrize(("method", "q"), [("forward", 2), ("lasso", None)])
 def test_fitting_a_sparse_model_is_fitting_the_full_one_and_choosing(method, q):
     fitted = ridge(q, sparse=K, sparse_method=method)
     chosen = sparsify(ridge(q), K, method=method)
@@ -195,7 +193,7 @@ def test_moments_of_folds_give_the_sparse_model_that_a_fit_gives():
 BAD = {
     "more than there are": ({"sparse": D + 1}, "no more features than the 48 .* not 49"),
     "not whole": ({"sparse": 2.5}, "must be a whole number, not 2.5"),
-    "a method": ({"sparse": 4, "sparse_method": "ridge"}, "must be one of forward, omp, lasso"),
+    "a method": ({"sparse": 4, "sparse_method": "ridge"}, "must be one of forward, lasso"),
     "no folds": ({"sparse": "auto"}, "sparse 'auto' is chosen by cross-validation"),
     "more than inputs": ({"kernel": Linear(), "sparse": 4}, "no more features than the 3 .* not 4"),
     "of a number that is chosen": (
@@ -229,7 +227,7 @@ def test_a_bad_choice_is_refused(tmp_path):
         (D + 1, "forward", "no more features than the 48 .* not 49"),
         (0, "forward", "at least 1 feature, not 0"),
         ("auto", "forward", "must be a whole number, not 'auto'"),
-        (3, "best", "must be one of forward, omp, lasso, not 'best'"),
+        (3, "best", "must be one of forward, lasso, not 'best'"),
     ):
         with pytest.raises(ParameterError, match=sentence):
             sparsify(ridge(), size, method=method)

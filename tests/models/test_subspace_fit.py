@@ -17,12 +17,11 @@ from streamkern.estimators.problems import Regression
 from streamkern.features.base import stream
 from streamkern.parameters.cost_estimate import vectors_at_once
 from streamkern.report.report_rows import fit_rows
-from streamkern.report.validation_curves import components_curve
 from streamkern.report.validation_pass import validated
 from streamkern.runtime.events import observed
 from streamkern.runtime.feature_store import FeatureStore
 from streamkern.solve import preconditioner
-from streamkern.solvers import gram_passes, subspace_fit, subspace_passes
+from streamkern.solvers import gram_passes
 from streamkern.sources import ArraySource
 
 N, P = 1500, 3
@@ -96,18 +95,6 @@ def test_errors_that_fall_again_far_below_a_minimum_are_found(seed):
     assert found.report_["cv_rmse"] < 0.1 * y.std()
 
 
-@pytest.mark.parametrize(("vectors", "is_larger"), [(1e-3, False), (1e9, True)])
-def test_the_sketch_is_made_larger_where_iterations_would_take_longer(
-    monkeypatch, vectors, is_larger
-):
-    monkeypatch.setattr(subspace_passes, "_LIKE_FEATURES", vectors)
-    monkeypatch.setattr(gram_passes.GramPasses, "far", np.inf)
-    monkeypatch.setattr(preconditioner, "_FIRST", 8)
-    gradients = ridge(alpha=0.1, n_components=512).fit(*rows()).report_["gradients"]
-    assert (gradients["sketch"] > 8) == is_larger
-    assert gradients["bound"] < 1e-5
-
-
 def test_a_sketch_is_multiplied_by_passes_of_few_vectors(monkeypatch):
     X, y = rows()
     options = {"alpha": 1e-3, "n_components": 512}
@@ -122,9 +109,8 @@ def test_a_sketch_is_multiplied_by_passes_of_few_vectors(monkeypatch):
     monkeypatch.setattr(preconditioner, "_FIRST", 8)
     monkeypatch.setattr(preconditioner, "_AT_ONCE", 8 * 512 * 20)
     found = ridge(**options).fit(X, y)
-    assert asked[:2] == [("sketch-8", 8), ("sketch-16", 8)]
-    assert asked[-2:] == [("sketch-124", 20), ("sketch-128", 4)]
-    assert sum(n for _, n in asked) == found.report_["gradients"]["sketch"] == 128
+    assert max(n for _, n in asked) == 20
+    assert sum(n for _, n in asked) == found.report_["gradients"]["sketch"] >= 64
     assert np.allclose(found.predict(X), expected.predict(X), atol=1e-5)
 
 
@@ -134,13 +120,6 @@ def test_a_sketch_of_few_rows_has_no_more_vectors_and_tells_all_directions():
     check_alike(found, expected, *few)
     assert found.report_["gradients"]["sketch"] == 100
     assert found.report_["iterations"] <= 3
-
-
-def test_what_falls_as_it_did_takes_so_many_iterations_more():
-    assert subspace_fit._iterations_left([1e4, 1e3, 1e2, 1e1]) == pytest.approx(0.0)
-    assert subspace_fit._iterations_left([1e4, 1e4, 1e3, 1e3]) == pytest.approx(8.0)
-    assert subspace_fit._iterations_left([1.0, 2.0, 3.0, 4.0]) == np.inf
-    assert subspace_fit._iterations_left([1.0, 0.1, 0.0, 0.0]) < 0.0
 
 
 def test_a_pass_has_no_more_vectors_than_are_planned(monkeypatch):
@@ -173,21 +152,6 @@ def test_the_smallest_penalty_of_single_precision_keeps_every_direction(kernel):
     assert np.std(found.predict(X) - expected.predict(X)) < 0.02 * y.std()
     deviations, others = (each.predict(X, return_std=True)[1] for each in (found, expected))
     assert np.allclose(deviations, others, rtol=0.2)
-
-
-@pytest.mark.parametrize("name", ["orthogonal", "nystroem", "grid"])
-def test_fewer_features_have_the_errors_of_the_system(name):
-    kernel, p = MAPS[name]
-    options = {"feature_map": name, "kernel": kernel, "n_components": 512}
-    found = ridge(**options).fit(*rows(p=p))
-    whole = ridge(**options, solver="direct").fit(*rows(p=p), keep_moments=True)
-    curve, expected = (components_curve(each.model_) for each in (found, whole))
-    some = np.searchsorted(expected.x, curve.x)
-    assert len(curve.x) == 3
-    assert np.array_equal(curve.x, expected.x[some])
-    assert np.allclose(curve.values, expected.values[some], rtol=1e-5)
-    assert np.allclose(curve.errors, expected.errors[some], rtol=1e-3)
-    assert curve.x[curve.chosen[0]] == found.report_["n_components"]
 
 
 def test_the_usual_penalties_are_those_of_the_system():
@@ -268,25 +232,32 @@ def test_waves_of_several_targets_are_solved_with_a_penalty_each(tmp_path):
     found.save(tmp_path / "waves.h5")
     loaded = streamkern.load(tmp_path / "waves.h5")
     assert np.array_equal(loaded.predict(X, return_std=True)[1], deviations)
-    with h5py.File(tmp_path / "waves.h5", "r+") as file:
-        samples = file["equations/samples"]
-        means = samples["means"][:-1]
-        del samples["means"]
-        samples["means"] = means
-    with pytest.raises(ModelFileError, match="is a damaged model"):
-        streamkern.load(tmp_path / "waves.h5")
+    for damage, words in ((damaged, "is a damaged model"), (of_samples, "28 November 2026")):
+        with h5py.File(tmp_path / "waves.h5", "r+") as file:
+            damage(file["equations"])
+        with pytest.raises(ModelFileError, match=words):
+            streamkern.load(tmp_path / "waves.h5")
 
 
-def check_deviations(found, expected, X):
-    """Compare deviations by samples of the posterior, and return them."""
+def damaged(equations):
+    mean = equations["leading/feature_mean"][:-1]
+    del equations["leading/feature_mean"]
+    equations["leading/feature_mean"] = mean
+
+
+def of_samples(equations):
+    equations["samples/alphas"] = np.ones(1)
+
+
+def check_deviations(found, expected, X, least=0.99, most=1.01):
+    """Compare deviations with those of the whole system, and return them."""
     _, deviations = found.predict(X, return_std=True)
     ratio = deviations / expected.predict(X, return_std=True)[1]
-    assert ratio.mean() == pytest.approx(1.0, abs=0.02)
-    assert ((ratio > 0.8) & (ratio < 1.25)).all()
+    assert ((ratio > least) & (ratio < most)).all()
     return deviations
 
 
-def test_waves_in_gaps_are_as_uncertain_as_those_of_the_system(monkeypatch):
+def test_waves_beyond_the_block_make_deviations_larger_in_gaps_too(monkeypatch):
     monkeypatch.setattr(gram_passes, "LEADING", 128)
     X = stream(3).random((3000, 2))
     X = X[(np.abs(X - 0.5) > 0.15).any(axis=1)]
@@ -296,16 +267,17 @@ def test_waves_in_gaps_are_as_uncertain_as_those_of_the_system(monkeypatch):
         ridge(alpha=[0.1, 0.2], solver=solver, **options).fit(X, y, keep_moments=True)
         for solver in ("cg", "direct")
     )
-    assert found.report_["effective_dof"] == pytest.approx(
-        expected.report_["effective_dof"], rel=0.02
-    )
+    dof, whole = (each.report_["effective_dof"] for each in (found, expected))
+    assert whole < dof < 1.5 * whole
     gap = 0.4 + 0.2 * stream(5).random((500, 2))
-    check_deviations(found, expected, np.concatenate([X, gap]))
-    assert dict(fit_rows(found.report_))["deviations"] == "by 128 samples of the posterior"
-    # Those without the folds of rows are told by samples of all rows.
+    check_deviations(found, expected, X, 1.0, 2.0)
+    check_deviations(found, expected, gap, 1.0, 2.0)
+    said = dict(fit_rows(found.report_))["deviations"]
+    assert said == "of 128 leading features, of others the prior's"
+    # Those without the folds of rows are told by those of all rows.
     told, of_system = (validated(each.model_, ArraySource(X, y)) for each in (found, expected))
     ratio = told.standardized.std() / of_system.standardized.std()
-    assert ratio == pytest.approx(1.0, abs=0.05)
+    assert 0.5 < ratio < 1.0
 
 
 def test_waves_are_planned_where_all_that_is_searched_has_them():
@@ -422,7 +394,7 @@ def test_moments_of_all_features_are_refused():
 
 
 def test_a_residual_that_does_not_fall_is_told_with_what_to_do(monkeypatch):
-    monkeypatch.setattr("streamkern.solvers.gram_passes.GramPasses.patience", -1)
+    monkeypatch.setattr("streamkern.solvers.gram_passes.GramPasses.patience", 1)
     with pytest.warns(StreamkernWarning, match="solutions may still move predictions"):
         model = ridge(alpha=1e-6).fit(*rows())
     assert model.report_["note"].endswith("hardly falls any more; take larger penalties.")

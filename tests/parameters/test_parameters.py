@@ -36,7 +36,7 @@ GIVEN = {
     "--per-target": {"per_target": True},
     "--one-standard-error": {"one_standard_error": True},
     "--sparse 9": {"sparse": 9},
-    "--sparse-method omp": {"sparse_method": "omp"},
+    "--sparse-method lasso": {"sparse_method": "lasso"},
     "--solver cg": {"solver": "cg"},
     "--map auto": {"feature_map": "auto"},
     "--phase": {"paired": False},

@@ -1,11 +1,11 @@
-"""Which features forward selection, matching pursuit and the lasso choose from G and C."""
+"""Which features forward selection and the lasso choose from G and C."""
 
 import json
 
 import naive
 import numpy as np
 import pytest
-from sklearn.linear_model import lars_path, orthogonal_mp
+from sklearn.linear_model import lars_path
 from tolerances import assert_close
 
 from streamkern.errors import ParameterError
@@ -63,11 +63,6 @@ def augmented(Phi, y, alpha):
     return rows / np.linalg.norm(rows, axis=0), targets / np.linalg.norm(B, axis=0)
 
 
-def pursued(Phi, y, alpha, K) -> set[int]:
-    rows, targets = augmented(Phi, y, alpha)
-    return set(np.flatnonzero(orthogonal_mp(rows, targets[:, 0], n_nonzero_coefs=K)))
-
-
 def on_the_path(Phi, y, alpha, K) -> set[int]:
     rows, targets = augmented(Phi, y, alpha)
     _, _, coef = lars_path(rows, targets[:, 0], method="lasso")
@@ -87,12 +82,10 @@ def test_forward_selection_adds_what_new_fits_of_every_candidate_would_add(alpha
 
 
 @every_alpha
-@pytest.mark.parametrize("method", ["omp", "lasso"])
-def test_a_path_has_the_features_that_it_has_on_rows_where_they_first_are_so_many(method, alpha):
+def test_a_path_has_the_features_that_it_has_on_rows_where_they_first_are_so_many(alpha):
     Phi, y = table()
-    on_rows = {"omp": pursued, "lasso": on_the_path}[method]
-    for size, support in zip(SIZES, supports(moments(Phi, y), alpha, SIZES, method), strict=True):
-        assert set(support) == on_rows(Phi, y, alpha, size)
+    for size, support in zip(SIZES, supports(moments(Phi, y), alpha, SIZES, "lasso"), strict=True):
+        assert set(support) == on_the_path(Phi, y, alpha, size)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -102,18 +95,6 @@ def test_a_feature_that_left_the_path_of_the_lasso_is_not_chosen(seed):
     for size in (3, 8, 12):
         (support,) = supports(moments(Phi, y), 0.1, [size], "lasso")
         assert set(support) == on_the_path(Phi, y, 0.1, size)
-
-
-def test_targets_add_the_features_of_their_paths_in_turns():
-    Phi, y = table(3)
-    union, expected = set(), {}
-    for steps in range(1, D):
-        for target in y.T:
-            union |= pursued(Phi, target[:, None], 0.5, steps)
-            expected.setdefault(len(union), set(union))
-    sizes = [1, 2, 3, 7, 12]
-    for size, support in zip(sizes, supports(moments(Phi, y), 0.5, sizes, "omp"), strict=True):
-        assert set(support) == expected[size]
 
 
 @every_method
@@ -146,13 +127,12 @@ def test_units_and_constant_targets_do_not_matter(method):
     assert chosen(0.0, Phi * np.logspace(-4, 4, D), y) == chosen(0.0, Phi, y)
 
 
-def test_where_pursuit_ends_early_forward_selection_goes_on():
-    Phi, _ = table()
-    y = Phi[:, [3, 8]] @ [[2.0], [-1.0]]
-    with pytest.warns(RuntimeWarning, match="ended prematurely"):
-        (support,) = supports(moments(Phi, y), 0.0, [9], "omp")
-    assert len(support) == 9
-    assert {3, 8} <= set(support)
+def test_targets_share_the_features_of_their_paths():
+    Phi, y = table(3)
+    paths = [on_the_path(Phi, target[:, None], 0.5, size) for target in y.T for size in SIZES[:2]]
+    for size, support in zip([3, 7], supports(moments(Phi, y), 0.5, [3, 7], "lasso"), strict=True):
+        assert len(support) == size
+        assert set().union(*paths) & set(support)
 
 
 @every_method
@@ -219,7 +199,7 @@ def test_a_size_that_there_is_not_is_refused(value, why):
 
 @pytest.mark.parametrize("method", ["ridge", None, "Forward"])
 def test_a_method_that_there_is_not_is_refused(method):
-    with pytest.raises(ParameterError, match="must be one of forward, omp, lasso, not"):
+    with pytest.raises(ParameterError, match="must be one of forward, lasso, not"):
         checked_method(method)
 
 

@@ -9,7 +9,9 @@ from streamkern.features import RandomFourierFeatures, gradients, kernel_diagona
 from streamkern.features.kernel_map import Combinations
 from streamkern.kernels import Gaussian
 from streamkern.solve.preconditioner import BlockPreconditioner, NystroemPreconditioner
-from streamkern.solve.subspace import Remainder, Subspace, orthonormal
+from streamkern.solve.remainder import LeadingPart, Remainder
+from streamkern.solve.solution import LeadingEquations
+from streamkern.solve.subspace import Subspace, orthonormal
 from streamkern.sources import Block
 from streamkern.statistics import GramProducts, Moments, Triangle
 
@@ -39,7 +41,7 @@ def test_a_block_preconditions_as_the_whole_matrix_with_nothing_between_the_bloc
     rng, alphas = np.random.default_rng(0), 4.0 ** np.array([-1, 0, -1, 1, 2, 3, 4, 5])
     factor, diagonal = rng.standard_normal((6, 9)), rng.random(10) + 0.5
     block, columns = factor @ factor.T, rng.standard_normal((10, len(alphas)))
-    found = BlockPreconditioner(Triangle.of(block), diagonal)
+    found = BlockPreconditioner(Triangle.of(block), diagonal[6:])
     whole = np.diag(diagonal)
     whole[:6, :6] = block
     each = zip(alphas, columns.T, strict=True)
@@ -47,10 +49,8 @@ def test_a_block_preconditions_as_the_whole_matrix_with_nothing_between_the_bloc
     for _ in range(2):  # with factors that were kept, and without
         np.testing.assert_allclose(found.solve(columns, alphas), np.transpose(expected))
     indefinite = block - 2.0 * np.eye(6)
-    shifted = BlockPreconditioner(Triangle.of(indefinite), diagonal).solve(columns, 0.01 * alphas)
-    assert np.isfinite(shifted).all()
-    halves = found.whitened(found.whitened(columns, 4.0), 4.0, transposed=True)
-    np.testing.assert_allclose(halves, found.solve(columns, np.full(len(alphas), 4.0)))
+    shifted = BlockPreconditioner(Triangle.of(indefinite), diagonal[6:])
+    assert np.isfinite(shifted.solve(columns, 0.01 * alphas)).all()
 
 
 @pytest.mark.parametrize(("k", "apart"), [(0, 1.0), (1, 1.0), (30, 1.0), (2, 1e-5)])
@@ -143,6 +143,18 @@ def test_what_is_left_has_the_degrees_of_freedom_of_equal_eigenvalues_or_fewer()
         expected = (values / (values + ALPHA)).sum()
         assert 0.8 * expected < found <= expected * (1 + 1e-12)
     assert Remainder().effective_dof(ALPHA) == 0.0
+
+
+@pytest.mark.parametrize("order", [6, D])
+def test_a_block_and_the_rest_bound_the_degrees_of_freedom(rows, feature_map, order):
+    gram, _ = gram_of(rows[0], rows[2], feature_map)
+    block = LeadingEquations(Triangle.of(gram[:order, :order]), np.zeros(order), 0.0, 0.0)
+    found = LeadingPart(block, np.diagonal(gram)[order:], N).effective_dof(ALPHA)
+    values = np.linalg.eigvalsh(gram)
+    expected = (values / (values + ALPHA)).sum()
+    assert found == pytest.approx(expected) if order == D else found > expected
+    few = LeadingPart(block, np.diagonal(gram)[order:], 3).effective_dof(ALPHA)
+    assert few == pytest.approx(np.trace(gram) / (np.trace(gram) / 3 + ALPHA))
 
 
 def test_combinations_are_products_of_the_features(rows, feature_map):
