@@ -14,6 +14,7 @@ import streamkern
 from streamkern import Gaussian, Matern
 from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
 from streamkern.estimators.problems import Regression
+from streamkern.extensions.search.tuned_fit import search_job
 from streamkern.features.base import stream
 from streamkern.parameters.cost_estimate import vectors_at_once
 from streamkern.report.report_rows import fit_rows
@@ -289,7 +290,7 @@ def test_waves_are_planned_where_all_that_is_searched_has_them():
         ("gaussian", ["grid", "orthogonal"], False),
     ):
         searched = {"kernels": kernels, "maps": maps, "budget": None, "checkpoint": None}
-        job = Regression().search_job(given, **searched)
+        job = search_job(Regression(), given, **searched)
         found = job.plan(source)
         assert (found.solves_by_passes, found.sums_waves) == (True, waves)
         assert bool(found.stored_bytes) is not waves
@@ -518,8 +519,8 @@ def test_moments_of_combinations_take_no_rows_and_no_other_penalty(tmp_path):
 def test_searches_and_memory_that_is_short_are_planned_with_gradients(monkeypatch):
     source = ArraySource(*rows())
     given = ridge(n_components=65_536, feature_map="orthogonal")._parameters()
-    job = Regression().search_job(
-        given, kernels="gaussian", maps=None, budget=None, checkpoint=None
+    job = search_job(
+        Regression(), given, kernels="gaussian", maps=None, budget=None, checkpoint=None
     )
     found = job.plan(source)
     assert found.solves_by_passes
