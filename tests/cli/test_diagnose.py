@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from commandline import invoke, report_of, rows, streamkern, write
+from commandline import report_of, rows, streamkern, write
 
 from streamkern import load, open_hdf5
 
@@ -40,28 +40,6 @@ def test_people_see_the_errors_and_the_rows():
         assert line.split()[-1] == f"{value:.5g}"
     for row in found["largest_leverages"] + found["largest_errors"]:
         assert row["place"] in output
-
-
-def test_the_number_of_rows_that_are_named_can_be_given():
-    fitted()
-    arguments = ("diagnose", "model.h5", "train.h5")
-    found, ten = report_of(*arguments, "--largest", 3), report_of(*arguments)
-    for key in ("largest_leverages", "largest_errors"):
-        assert len(ten[key]) == 10
-        assert found[key] == ten[key][:3]
-    assert invoke(*arguments, "--largest", "0").exit_code == 2
-
-
-def test_rows_are_named_by_file():
-    X, y = rows()
-    y[70] += 100
-    write("b.h5", X[:100], y[:100])
-    write("a.h5", X[100:], y[100:])
-    streamkern("fit", "b.h5", "a.h5", "--out", "model.h5", "--components", 32, "--quiet")
-    found = report_of("diagnose", "model.h5", "b.h5", "a.h5")
-    worst = found["largest_errors"][0]
-    assert worst["row"] == 70
-    assert worst["place"].endswith("b.h5, row 70")
 
 
 def test_where_every_row_determines_its_prediction_there_is_no_error():

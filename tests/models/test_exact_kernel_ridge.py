@@ -143,23 +143,6 @@ def test_the_penalty_is_the_one_of_least_average_relative_error_over_n_refits(ke
     np.testing.assert_allclose(model.loo_residuals_, errors[best].reshape(y.shape), atol=1e-8)
 
 
-@pytest.mark.parametrize(("q", "intercept"), [(None, False), (1, True), (3, False)])
-def test_a_chosen_penalty_gives_the_model_that_it_gives_when_it_is_named(intercept, q):
-    X, y = rows(q)
-    chosen = exact(Gaussian(1.5), alpha="loo", fit_intercept=intercept).fit(X, y)
-    named = exact(
-        Gaussian(1.5), alpha=chosen.alpha_, fit_intercept=intercept, leave_one_out=True
-    ).fit(X, y)
-    assert (named.alpha_, named.alpha_curve_) == (chosen.alpha_, None)
-    assert chosen.dual_coef_.shape == chosen.loo_residuals_.shape == y.shape
-    assert np.shape(chosen.intercept_) == np.shape(named.intercept_)
-    np.testing.assert_allclose(chosen.predict(new_rows()), named.predict(new_rows()), atol=1e-8)
-    np.testing.assert_allclose(chosen.loo_residuals_, named.loo_residuals_, rtol=0, atol=1e-8)
-    again = chosen.set_params(alpha=1.0).fit(X, y)
-    assert not hasattr(again, "loo_residuals_")
-    assert again.alpha_curve_ is None
-
-
 REFUSED = {
     "give one of these: the exact model chooses by leave-one-out": ["cv", "gcv", "much"],
     "grid": [[], [0.0, 1.0], [1.0, 1.0]],

@@ -22,7 +22,7 @@ from streamkern.report.validation_pass import validated
 from streamkern.runtime.events import observed
 from streamkern.runtime.feature_store import FeatureStore
 from streamkern.solve import preconditioner
-from streamkern.solvers import gram_passes, subspace_fit, subspace_passes
+from streamkern.solvers import gram_passes, subspace_passes
 from streamkern.sources import ArraySource
 
 N, P = 1500, 3
@@ -108,39 +108,12 @@ def test_the_sketch_is_made_larger_where_iterations_would_take_longer(
     assert gradients["bound"] < 1e-5
 
 
-def test_a_sketch_is_multiplied_by_passes_of_few_vectors(monkeypatch):
-    X, y = rows()
-    options = {"alpha": 1e-3, "n_components": 512}
-    expected = ridge(**options).fit(X, y)
-    asked, of_all = [], gram_passes.GramPasses.of_all
-
-    def watched(products, vectors, label):
-        asked.append((label, vectors.shape[1]))
-        return of_all(products, vectors, label)
-
-    monkeypatch.setattr(gram_passes.GramPasses, "of_all", watched)
-    monkeypatch.setattr(preconditioner, "_FIRST", 8)
-    monkeypatch.setattr(preconditioner, "_AT_ONCE", 8 * 512 * 20)
-    found = ridge(**options).fit(X, y)
-    assert asked[:2] == [("sketch-8", 8), ("sketch-16", 8)]
-    assert asked[-2:] == [("sketch-124", 20), ("sketch-128", 4)]
-    assert sum(n for _, n in asked) == found.report_["gradients"]["sketch"] == 128
-    assert np.allclose(found.predict(X), expected.predict(X), atol=1e-5)
-
-
 def test_a_sketch_of_few_rows_has_no_more_vectors_and_tells_all_directions():
     few = rows(100)
     found, expected = both(few, n_components=1024, alpha=1e-5)
     check_alike(found, expected, *few)
     assert found.report_["gradients"]["sketch"] == 100
     assert found.report_["iterations"] <= 3
-
-
-def test_what_falls_as_it_did_takes_so_many_iterations_more():
-    assert subspace_fit._iterations_left([1e4, 1e3, 1e2, 1e1]) == pytest.approx(0.0)
-    assert subspace_fit._iterations_left([1e4, 1e4, 1e3, 1e3]) == pytest.approx(8.0)
-    assert subspace_fit._iterations_left([1.0, 2.0, 3.0, 4.0]) == np.inf
-    assert subspace_fit._iterations_left([1.0, 0.1, 0.0, 0.0]) < 0.0
 
 
 def test_a_pass_has_no_more_vectors_than_are_planned(monkeypatch):
@@ -161,11 +134,10 @@ def test_a_pass_has_no_more_vectors_than_are_planned(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::streamkern.errors.StreamkernWarning")
-@pytest.mark.parametrize("kernel", ["gaussian", "matern52"])
-def test_the_smallest_penalty_of_single_precision_keeps_every_direction(kernel):
+def test_the_smallest_penalty_of_single_precision_keeps_every_direction():
     X, _ = rows(3000)
     y = np.sin(2.0 * X[:, 0]) * X[:, 1]
-    options = {"kernel": kernel, "precision": "single", "alpha": "cv", "n_components": 256}
+    options = {"kernel": "matern52", "precision": "single", "alpha": "cv", "n_components": 256}
     found, expected = both((X, y), **options)
     assert expected.report_["alpha"] == expected.report_["precision_floor"]
     assert found.report_["note"].startswith("the error still falls at the smallest alpha")
@@ -190,21 +162,10 @@ def test_fewer_features_have_the_errors_of_the_system(name):
     assert curve.x[curve.chosen[0]] == found.report_["n_components"]
 
 
-def test_the_usual_penalties_are_those_of_the_system():
-    options = {"kernel": "laplacian", "alpha": "cv"}
-    found, expected = both(rows(), **options)
-    check_alike(found, expected, *rows(300, seed=1))
-    curve, whole = (each.report_["alpha_curve"]["alphas"] for each in (found, expected))
-    assert len(whole) == 30
-    assert 5 < len(curve) < 30
-    assert np.allclose(curve, whole[-len(curve) :], rtol=1e-4)
-
-
 @pytest.mark.parametrize(
     "options",
     [
         {"alpha": 0.3},
-        {"alpha": [0.1, 1.0, 10.0]},
         {"alphas": [0.1, 1.0, 10.0]},
         {"fit_intercept": False},
         {"one_standard_error": True},
@@ -334,29 +295,6 @@ def test_several_targets_with_weights_are_solved_together(per_target):
     check_alike(found, expected, *rows(300, q=2, seed=1))
 
 
-def test_a_constant_target_has_no_part_in_what_is_solved():
-    X, y = rows(q=2)
-    found, expected = both((X, np.column_stack([y, np.full(N, 3.0)])), per_target=True)
-    alphas = [each.report_["alpha"][:2] for each in (found, expected)]
-    np.testing.assert_allclose(*alphas, rtol=1e-4)
-    np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=1e-4)
-
-
-def test_probabilities_of_classes_are_those_of_the_system():
-    X, y = rows()
-    made = [
-        streamkern.RandomFeatureClassifier(
-            "gaussian", n_components=128, precision="double", solver=solver, alpha=alpha
-        )
-        .fit(X, y > 0)
-        .predict_proba(X)
-        for alpha in (GRID, 1.0)
-        for solver in ("cg", "direct")
-    ]
-    assert np.allclose(made[0], made[1], atol=1e-3)
-    assert np.allclose(made[2], made[3], atol=1e-3)
-
-
 def test_deviations_are_those_of_the_system_and_files_keep_them(tmp_path):
     X, y = rows()
     for name, kernel, alpha in (
@@ -385,14 +323,6 @@ def test_more_features_than_a_system_holds_are_solved_by_gradients_as_they_come(
     assert model.report_["n_components"] == 8200
     kept = streamkern.RandomFeatureRidge(n_components=8200, alpha="gcv")._parameters()
     assert not any(kept.solution_by_passes(kept.passes()).values())
-
-
-@pytest.mark.parametrize(
-    ("n_components", "solver"), [(8192, "direct"), (np.int64(8192), "direct"), (8194, "auto")]
-)
-def test_moments_that_are_kept_are_of_the_system(n_components, solver):
-    parameters = streamkern.RandomFeatureRidge(n_components=n_components)._parameters()
-    assert parameters.with_moments().solver == solver
 
 
 @pytest.mark.parametrize(
@@ -433,7 +363,7 @@ def solution(source, **options):
     return model.model_.predictor.form.coef.tobytes(), model.report_
 
 
-@pytest.mark.parametrize("phase", ["sketch", "vectors", "leading", "probes"])
+@pytest.mark.parametrize("phase", ["sketch", "vectors", "probes"])
 def test_an_interrupted_fit_goes_on_at_its_iteration(small_shards, tmp_path, phase):
     source = ArraySource(*rows())
     expected, _ = solution(source)
@@ -541,20 +471,3 @@ def test_moments_of_combinations_take_no_rows_and_no_other_penalty(tmp_path):
     assert not list(tmp_path.iterdir())
     with pytest.raises(ParameterError, match="leverages need the D x D system"):
         model.diagnose(X, y)
-
-
-def test_searches_and_memory_that_is_short_are_planned_with_gradients(monkeypatch):
-    source = ArraySource(*rows())
-    given = ridge(n_components=65_536, feature_map="orthogonal")._parameters()
-    job = Regression().search_job(
-        given, kernels="gaussian", maps=None, budget=None, checkpoint=None
-    )
-    found = job.plan(source)
-    assert found.solves_by_passes
-    assert found.client_bytes < 8 << 30
-    for module in ("plan", "job_plan"):
-        name = f"streamkern.parameters.{module}.available_bytes"
-        monkeypatch.setattr(name, lambda *_: 4 << 30)
-    for solver, by_passes in (("auto", True), ("direct", False)):
-        job = Regression().job(ridge(n_components=8000, solver=solver)._parameters())
-        assert job.plan(source).solves_by_passes == by_passes

@@ -163,18 +163,6 @@ def test_a_polynomial_has_grids_and_covariates_have_none():
         fitted().predict_grid((3, 3, 3))
 
 
-@pytest.mark.parametrize(("solver", "within"), [("direct", 1e-3), ("cg", 1e-3)])
-def test_weights_below_one_leave_the_errors_of_slopes(solver, within):
-    found = [
-        fitted(weights=np.full(N, w), alpha=0.1 * w, solver=solver).report_["trend"]
-        for w in (1.0, 0.01)
-    ]
-    for one, other in zip(*found, strict=True):
-        assert other == {"term": one["term"]} | {
-            name: pytest.approx(one[name], rel=within) for name in ("coefficient", "deviation")
-        }
-
-
 def test_what_is_not_of_a_field_has_no_trend():
     moments = RandomFeatureRidge(**USUAL).moments(*field())
     with pytest.raises(ParameterError, match="the first components of moments with a trend"):
