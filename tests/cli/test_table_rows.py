@@ -65,16 +65,13 @@ def test_ids_are_no_inputs_and_go_with_predictions(model):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("houses.csv", "houses.csv needs a target; name a column as y (--target), of: id, town"),
         ("houses.csv --target pric", "has no column 'pric' (did you mean 'price'?); its columns"),
         ("houses.csv --target price --id idd", "'idd' (did you mean 'id'?) is no column of houses"),
         ("houses.csv --target price --weights are", "'are' (did you mean 'area'?) is no column"),
         ("houses.csv data.h5 --target price", "data.h5 is no CSV or Parquet, but houses.csv is"),
         ("houses.csv plain.csv --target price", "must have the same columns, but houses.csv has"),
-        ("houses.csv houses.csv --target price", "houses.csv is named twice"),
         ("data.h5 --target price", "--target is for tables, CSV or Parquet, but DATA is HDF5"),
         ("houses.csv --y price", "--y names a dataset of HDF5, and tables have none"),
-        ("gone.csv --target price", "gone.csv does not exist"),
         ("houses.csv --target price --delimiter ;", "no column 'price'"),
         ("houses.xlsx --target price", "export it as CSV"),
         ("folder --target price", "folder is a folder"),

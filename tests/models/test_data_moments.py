@@ -299,13 +299,6 @@ def test_moments_that_overflowed_are_neither_made_nor_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_moments_of_a_fit_do_not_know_their_rows(tmp_path):
-    made = replace(model().moments(*rows()), index=None)
-    for use in (lambda: made.merge(made), lambda: made.save(tmp_path / "m.h5")):
-        with pytest.raises(ParameterError, match="do not know their rows"):
-            use()
-
-
 def test_rows_too_many_to_be_known_again_are_refused_before_they_are_read(monkeypatch):
     X, y = np.zeros((1_000_000, 1), dtype=np.float32), np.zeros(1_000_000)
     enough = plan_system(ArraySource(X, y), D, precision="double", n_workers=0, n_threads=1)
@@ -416,3 +409,10 @@ def test_moments_of_columns_in_another_order_do_not_merge():
         assert both.report["feature_names"] == NAMES
         whole = model().moments(frame(X), y, like=first)
         assert_same(model().solve(both).coef_, model().solve(whole).coef_)
+
+
+def test_moments_of_a_fit_do_not_know_their_rows(tmp_path):
+    made = replace(model().moments(*rows()), index=None)
+    for use in (lambda: made.merge(made), lambda: made.save(tmp_path / "m.h5")):
+        with pytest.raises(ParameterError, match="do not know their rows"):
+            use()

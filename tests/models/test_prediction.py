@@ -11,7 +11,6 @@ import naive
 import numpy as np
 import pytest
 from rows_read import chunked, store
-from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from tolerances import assert_close
 
 import streamkern
@@ -140,23 +139,6 @@ def test_memory_of_predictions_is_that_of_the_shards_under_way(tmp_path, monkeyp
     # Four shards in the window, two in the hands of the writer, and two tasks' memory to work in.
     assert peak < 6 * (4 << 20) + 2 * (16 << 20)
     assert 8 * 1000 * n > 2 * peak
-
-
-METRICS = {"rmse": root_mean_squared_error, "mae": mean_absolute_error, "r2": r2_score}
-
-
-@pytest.mark.parametrize("shape", [(), (1,), (3,)], ids=str)
-def test_errors_are_those_of_scikit_learn(shape):
-    model, (X, y) = fitted(shape), rows(shape)
-    found = model.evaluate(ArraySource(X, y))
-    assert json.loads(json.dumps(found)) == found == model.evaluate(X, y)
-    assert (found["rows"], found["skipped_rows"]) == (N, 0)
-    for name, metric in METRICS.items():
-        each = metric(y, model.predict(X), multioutput="raw_values")
-        assert np.reshape(found[name], -1) == pytest.approx(each, rel=1e-9)
-        assert np.shape(found[name]) == shape
-        mean = pytest.approx(each.mean(), rel=1e-9) if shape else None
-        assert found.get(f"{name}_mean") == mean
 
 
 # Standard deviations.

@@ -148,17 +148,6 @@ def test_a_number_that_is_given_has_the_error_left_out_of_the_curve():
 # Refusals.
 
 
-def test_more_inputs_than_vary_are_refused():
-    X, y = rows()
-    X[:, 1] = 7.0
-    model = RandomFeatureRidge(Linear(), alpha=0.1, sparse=3)
-    with (
-        pytest.warns(UserWarning, match="1 constant column"),
-        pytest.raises(ParameterError, match=r"no more features than the 2 .* not 3"),
-    ):
-        model.fit(X, y)
-
-
 def test_a_bad_choice_is_refused(tmp_path):
     for size, method, sentence in (
         (D + 1, "forward", "no more features than the 48 .* not 49"),
