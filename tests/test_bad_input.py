@@ -229,6 +229,7 @@ REFUSALS = {
     f"fit good.h5 nan-x.h5 {OUT}": ("1 of 400 rows", "nan-x.h5, row 17"),
     f"fit sum.h5 {OUT} --kernel linear --alpha 0": ("1 of 3 eigenvalues", "precision floor"),
     "compare absent.h5 --out found": ("does not exist",),
+    "compare good.h5 --out missing/found": ("missing/found cannot be made",),
     "predict model.h5 wide.h5 --out out.h5": ("rows must have 3 columns", "(200, 5)"),
     "evaluate model.h5 wide.h5": ("rows must have 3 columns", "(200, 5)"),
     "evaluate model.h5 two.h5": ("predicts 1 target, but the data has 2",),
@@ -264,6 +265,7 @@ USAGE |= {
     f"tune good.h5 {OUT} --map iid,iid": ("--map iid,iid names a map twice",),
     f"tune good.h5 {OUT} --kernel gaussian,auto": ("kernel must be one of",),
     "pca good.h5 --out out.h5 --map auto": ("--map must be one of",),
+    "convert t.csv out.h5 --no-target --target a": ("exclude each other",),
     "predict classifier.h5 labels.h5 --out out.h5 --std": ("--std is for regressions",),
     "predict model.h5 good.h5 --out out.h5 --proba": ("--proba is for classifiers",),
     **dict.fromkeys(

@@ -126,20 +126,6 @@ def test_a_frame_is_encoded_by_dask_ml_and_stays_lazy(steps, columns):
     assert pipeline.score(FRAME, TARGETS) == pytest.approx(r2_score(Y, predicted.compute()))
 
 
-# Splitters.
-
-
-def test_a_fit_and_a_score_take_the_lazy_rows_of_a_split():
-    rows, held, targets, others = searches.train_test_split(
-        ROWS, TARGETS, test_size=0.25, random_state=0
-    )
-    model = ridge().fit(rows, targets)
-    assert isinstance(held, da.Array)
-    assert model.report_["rows"] == len(rows)
-    in_memory = ridge().fit(*dask.compute(rows, targets))
-    assert model.score(held, others) == pytest.approx(in_memory.score(*dask.compute(held, others)))
-
-
 # Searches.
 
 

@@ -12,7 +12,6 @@ from scipy import sparse
 
 import streamkern
 from streamkern.errors import DataError, OverflowedError, ParameterError
-from streamkern.models.feature_rounding import rounding_note, share_of_rounding
 from streamkern.parameters import chunking
 from streamkern.runtime.events import observed
 
@@ -98,16 +97,6 @@ def test_a_file_of_moments_holds_the_same_bits(files, expected, tmp_path):
     assert bits(found) == expected
     before, after = (model().solve(each) for each in (moments, found))
     assert before.coef_.tobytes() == after.coef_.tobytes()
-
-
-def test_files_of_moments_are_about_half_as_large(tmp_path):
-    X, y = (part[:2000] for part in rows())
-    sizes = {}
-    for precision in ("single", "int8"):
-        found = model(n_components=512, precision=precision).moments(X, y)
-        found.save(tmp_path / precision)
-        sizes[precision] = (tmp_path / precision).stat().st_size
-    assert sizes["int8"] < 0.6 * sizes["single"]
 
 
 def test_sums_of_more_than_32_bits_are_kept(tmp_path):
@@ -250,12 +239,6 @@ def test_a_constant_target_says_nothing_of_precision():
     assert model(precision="auto").fit(X, constant).report_["precision"] == "int8"
 
 
-def test_the_share_of_rounding_is_a_plain_percentage():
-    shares = [share_of_rounding(np.array([each]), np.array([10.0])) for each in (11.0, 0.5)]
-    assert "makes 100% of the squared" in rounding_note(shares[0], "int8")
-    assert "makes 0.25% of the squared" in rounding_note(shares[1], "int8")
-
-
 def test_weights_that_units_lose_are_refused_before_the_main_pass():
     X, y = (part[:500] for part in rows())
     uneven = np.where(np.arange(500) < 3, 1e9, 0.7)
@@ -288,8 +271,7 @@ def test_a_first_batch_of_constant_targets_does_not_shut_out_the_next():
 
 @pytest.mark.filterwarnings("ignore:.*:streamkern.errors.StreamkernWarning")
 @pytest.mark.parametrize(
-    ("precision", "kind"),
-    [("int8", "none"), ("int8", "fractional"), ("int8", "whole"), ("int16", "equal")],
+    ("precision", "kind"), [("int8", "none"), ("int8", "fractional"), ("int16", "equal")]
 )
 def test_the_rows_of_a_fit_in_integers_are_known_again_and_others_are_not(
     precision, kind, tmp_path
@@ -300,7 +282,6 @@ def test_the_rows_of_a_fit_in_integers_are_known_again_and_others_are_not(
         "none": None,
         "fractional": rng.gamma(0.5, 1.0, 900) + 1e-3,
         "equal": np.full(900, 0.3),
-        "whole": rng.integers(1, 4, 900),
     }[kind]
     other = y.copy()
     other[:9] += 1.0

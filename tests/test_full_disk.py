@@ -52,8 +52,9 @@ def folder(made, tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("old", [b"old", None], ids=["old", "none"])
-@pytest.mark.parametrize("name", list(WRITERS))
+@pytest.mark.parametrize(
+    ("name", "old"), [*((name, b"old") for name in WRITERS), ("fit", None), ("predict", None)]
+)
 def test_what_cannot_be_written_is_one_sentence_and_leaves_what_was(folder, name, old):
     arguments = (*WRITERS[name], "--quiet")
     if old is not None:
@@ -84,7 +85,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", [*WRITERS, *OTHERS])
+@pytest.mark.parametrize("name", ["fit", "moments", "forget", "predict", "convert", *OTHERS])
 def test_what_another_job_wrote_meanwhile_is_kept(folder, monkeypatch, name):
     link = os.link
 

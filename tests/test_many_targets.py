@@ -9,11 +9,8 @@ from rows_read import python
 from tolerances import assert_close
 
 from streamkern import RandomFeatureRidge
-from streamkern.features import Identity
 from streamkern.parameters.plan import plan_system
-from streamkern.solve import Eigenbasis
 from streamkern.sources import ArraySource
-from streamkern.statistics import Moments
 
 ALPHAS = np.geomspace(1e-1, 1e4, 10)
 Q = 2000
@@ -52,21 +49,6 @@ def test_among_many_a_target_is_scored_as_if_it_were_alone(n, intercept):
     assert scores == pytest.approx(alone.penalty_curve_.fold_scores, rel=1e-7)
     assert np.array_equal(np.array(model.alpha_)[some], alone.alpha_)
     assert_close(model.coef_[:, some], alone.coef_, steps=1e4)
-
-
-def test_penalties_of_many_targets_are_solved_for_in_parts():
-    X, y = rows(q=600)
-    zero = Moments(Identity().draw(24), 600, precision="double")
-    zero.update(ArraySource(X, y).reader(ArraySource(X, y).shards(300)[0]).blocks(300))
-    basis = Eigenbasis.of(zero.centred())
-    alphas = np.resize(ALPHAS, 600)
-    together = basis.solve(alphas)
-    for alpha in ALPHAS[:3]:
-        one, its = basis.solve(float(alpha)), alphas == alpha
-        for name in ("coef", "intercept", "train_rss"):
-            found, expected = getattr(together, name), getattr(one, name)
-            assert_close(found[..., its], expected[..., its])
-        assert_close(together.effective_dof[its], np.full(its.sum(), one.effective_dof))
 
 
 def test_blocks_have_fewer_rows_where_these_have_many_targets():

@@ -163,10 +163,3 @@ def test_rows_found_in_a_checkpoint_were_not_read_in_these_seconds():
         report = ridge().fit(X, X[:, 0], checkpoint="saved").report_
         assert (report["resumed_shards"] > 0) is resumed
         assert (report["rows_per_second"] > 0) is not resumed
-
-
-def test_folders_named_after_a_column_say_that_it_is_none():
-    frame = pd.DataFrame({"a": X[:, 0], "k": np.arange(N) % 3, "y": X[:, 1]})
-    frame.to_parquet("hive", partition_cols=["k"])
-    with pytest.warns(StreamkernWarning, match="named after k"):
-        assert ridge().fit("hive", y="y").feature_names_in_.tolist() == ["a"]

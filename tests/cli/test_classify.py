@@ -21,41 +21,6 @@ def fitted(*options, name="model.h5", command="fit"):
     return report_of(command, "train.h5", *common, *options)
 
 
-def test_a_fit_is_that_of_python():
-    report = fitted("--class-weight", "balanced", "--calibration", "isotonic")
-    model = load("model.h5")
-    expected = RandomFeatureClassifier(
-        "gaussian", n_components=32, class_weight="balanced", calibration="isotonic"
-    ).fit(*rows())
-    np.testing.assert_array_equal(model.predict_proba(rows()[0]), expected.predict_proba(rows()[0]))
-    assert report["classes"] == {"kind": "text", "values": NAMES.tolist()}
-    assert report["calibration"] == "isotonic"
-    assert report["n_targets"] == 3
-
-
-def test_people_see_errors_and_confusions():
-    fitted()
-    found = report_of("evaluate", "model.h5", "test.h5")
-    output = streamkern("evaluate", "model.h5", "test.h5").stdout
-    lines = [line.split() for line in output.splitlines()]
-    assert ["accuracy", f"{found['accuracy']:.6g}"] in lines
-    assert ["log", "loss", f"{found['log_loss']:.6g}"] in lines
-    for name, counts in zip(NAMES, found["confusion_matrix"], strict=True):
-        assert [name, *map(str, counts)] in lines
-
-
-def test_labels_and_probabilities_are_written():
-    fitted()
-    report = report_of("predict", "model.h5", "test.h5", "--out", "p.h5", "--proba")
-    model, X = load("model.h5"), rows(200, seed=1)[0]
-    with h5py.File("p.h5") as file:
-        assert h5py.check_string_dtype(file["y_pred"].dtype).encoding == "utf-8"
-        assert (file["y_pred"].asstr()[:] == model.predict(X)).all()
-        assert file["classes"].asstr()[:].tolist() == NAMES.tolist()
-        assert np.abs(file["y_proba"][:] - model.predict_proba(X)).max() < 1e-6
-    assert report["rows"] == 200
-
-
 @pytest.mark.parametrize("labels", [np.array([3, -1], "i2"), np.array([True, False])])
 def test_labels_that_are_no_text_are_written_as_they_are(labels):
     X, y = rows()
@@ -88,21 +53,6 @@ def test_rows_that_cannot_be_predicted_have_no_label(text):
         assert np.flatnonzero(np.isnan(file["y_proba"][:]).any(axis=1)).tolist() == [5]
         expected = load("model.h5").predict(np.delete(X, 5, axis=0))
         assert (np.delete(predicted, 5) == expected).all()
-
-
-def test_moments_are_solved_to_a_classifier():
-    fitted(command="moments", name="m.h5")
-    assert "hay, oats, straw" in streamkern("show", "m.h5").stdout
-    X, y = rows()
-    for how, calibration in (("none", None), ("sigmoid", "sigmoid")):
-        streamkern("solve", "m.h5", "--out", f"{how}.h5", "--calibration", how)
-        model = load(f"{how}.h5")
-        assert model.calibration == calibration
-        expected = RandomFeatureClassifier("gaussian", n_components=32, calibration=calibration)
-        expected = expected.fit(X, y) if calibration is None else expected.partial_fit(X, y)
-        assert np.abs(model.predict_proba(X) - expected.predict_proba(X)).max() < 1e-3
-    streamkern("solve", "m.h5", "--out", "plain.h5")
-    assert (load("plain.h5").predict_proba(X) == model.predict_proba(X)).all()
 
 
 def test_moments_without_folds_cannot_calibrate():

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from commandline import refused, report_of, rows, streamkern, write
 
+from streamkern import RandomFeatureRidge, open_hdf5
 from streamkern.cli.console import Console
+from streamkern.report.comparison import compare
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -24,20 +26,6 @@ def test_the_file_and_the_last_line_say_the_same():
     assert [trial["map"] for trial in trials[1:]] == [*["orthogonal"] * 3, *["iid"] * 3]
     assert [trial["n_components"] for trial in trials] == [None, *[8, 16, 64] * 2]
     assert (stored["n_train"], stored["n_test"]) == (240, 60)
-
-
-def test_people_see_a_line_a_model():
-    output = streamkern(*COMPARE, "--maps", "iid,orthogonal").stdout
-    assert "240 rows fitted, 60 tested" in output
-    lines = [line.split() for line in output.splitlines()]
-    assert len([line for line in lines if line[:1] == ["exact"] and "1.000" in line]) == 1
-    for name in ("iid", "orthogonal"):
-        assert [line[1] for line in lines if line[:1] == [name]] == ["8", "16", "64"]
-        assert all(line[3] == "\N{PLUS-MINUS SIGN}" for line in lines if line[:1] == [name])
-    assert ["over", "kernel", "fit", "test", "matrix"] in lines
-    assert "\\" not in output
-    assert "leave-one-out rmse" in output
-    assert "means over 2 seeds of the map, with the 95% intervals of the means (t)" in output
 
 
 def test_a_table_that_is_wider_than_the_terminal_keeps_every_digit(capsys):
@@ -70,15 +58,33 @@ def test_an_existing_result_is_found_out_before_the_work(folder, name):
     assert [path.name for path in (folder / "found").iterdir()] == [name]
 
 
-def test_bad_rows_are_named():
+def test_weights_count_in_both_data_sets():
     X, y = rows()
-    X[17] = np.nan
-    write("data.h5", X, y)
-    assert "data.h5, row 17" in refused(*COMPARE, "--quiet")
-    assert report_of(*COMPARE, "--on-bad-rows", "skip")["n_train"] > 200
+    weights = np.random.default_rng(4).integers(0, 3, len(X))
+    write("weighted.h5", X, y, w=weights)
+    write("repeated.h5", np.repeat(X, weights, axis=0), np.repeat(y, weights, axis=0))
+    found = report_of(
+        *("compare", "weighted.h5", "--test", "weighted.h5", "--weights", "w", "--out", "d"),
+        *("--components", "16", "--maps", "iid", "--seeds", 1, "--alpha", 0.3),
+    )
+    source = open_hdf5("repeated.h5")
+    model = RandomFeatureRidge(alpha=0.3)
+    expected = compare(source, model, n_components=[16], maps=["iid"], n_seeds=1, test=source)
+    for mine, theirs in zip(found["trials"], expected.trials, strict=True):
+        assert mine["test_rmse"] == pytest.approx(theirs.test_rmse, rel=1e-4)
+    assert found["target_deviation"] == pytest.approx(expected.target_deviation, rel=1e-9)
+    assert found["n_train"] < expected.n_train == source.n_samples
 
 
-def test_a_missing_folder_is_found_out_before_the_work(folder):
-    message = refused("compare", "data.h5", "--out", "missing/found")
-    assert "missing/found cannot be made" in message
-    assert not list(folder.glob("found/*"))
+def test_people_see_a_line_a_model():
+    output = streamkern(*COMPARE, "--maps", "iid,orthogonal-phase").stdout
+    assert "240 rows fitted, 60 tested" in output
+    lines = [line.split() for line in output.splitlines()]
+    assert len([line for line in lines if line[:1] == ["exact"] and "1.000" in line]) == 1
+    for name in ("iid", "orthogonal-phase"):
+        assert [line[1] for line in lines if line[:1] == [name]] == ["8", "16", "64"]
+        assert all(line[3] == "\N{PLUS-MINUS SIGN}" for line in lines if line[:1] == [name])
+    assert ["over", "kernel", "fit", "test", "matrix"] in lines
+    assert "\\" not in output
+    assert "leave-one-out rmse" in output
+    assert "means over 2 seeds of the map, with the 95% intervals of the means (t)" in output

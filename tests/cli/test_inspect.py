@@ -71,17 +71,6 @@ def test_too_few_rows_for_a_fit_are_described_all_the_same(tmp_path):
     assert "5 folds need as many rows" in streamkern("inspect", tmp_path / "few.h5").stderr
 
 
-def test_people_see_datasets_and_the_plan(data):
-    done = streamkern("inspect", data / "a.h5")
-    assert done.stderr == ""
-    for words in ("1,500 x 6", "float32", "100 x 3", "notes/where", "text", "none", "36 kB"):
-        assert words in done.stdout
-    for name, value in planned(data / "a.h5").rows():
-        assert name in done.stdout
-        if name not in ("memory allowed", "time of the pass"):  # as they are just then
-            assert value in done.stdout
-
-
 @pytest.mark.parametrize(
     ("options", "missing"), [(("--x", "inputs"), "'inputs'"), (("--y", "price"), "'price'")]
 )
@@ -174,3 +163,14 @@ def test_damaged_headers_are_one_sentence(tmp_path):
     path.write_bytes(damaged)
     with pytest.raises(DataError, match=r"a\.h5 has damaged headers .*; copy it again"):
         describe_file(path)
+
+
+def test_people_see_datasets_and_the_plan(data):
+    done = streamkern("inspect", data / "a.h5")
+    assert done.stderr == ""
+    for words in ("1,500 x 6", "float32", "100 x 3", "notes/where", "text", "none", "36 kB"):
+        assert words in done.stdout
+    for name, value in planned(data / "a.h5").rows():
+        assert name in done.stdout
+        if name not in ("memory allowed", "time of the pass"):  # as they are just then
+            assert value in done.stdout

@@ -1,11 +1,9 @@
 """A raw table to predictions in three commands, and what the commands say on the way."""
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
 from commandline import invoke, refused, report_of, streamkern, unchanged_by, write
-from rows_read import inside
 
 TABLE = """age, workclass, hours, income
 39, State-gov, 40, 0.5
@@ -32,36 +30,6 @@ def run_all(*commands):
         streamkern(*command.split())
 
 
-def test_what_became_of_every_column_is_said(table):
-    done = streamkern("convert", "train.csv", "o.h5", "--target", "income", "--drop", "age")
-    assert done.stdout.startswith("5 rows of 5 inputs and 1 target in o.h5\nColumns\n")
-    said = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert "workclass 2 categories" in said
-    assert "hours number, 41.25 where missing" in said
-    assert "age left out: dropped" in said
-    columns = report_of("convert", "train.csv", "p.h5", "--target", "income")["columns"]
-    assert columns["workclass"] == "2 categories"
-    assert columns["income"] == "target"
-
-
-def test_the_raw_table_is_predicted_as_its_converted_rows_are(table):
-    streamkern("predict", "model.h5", "new.csv", "--out", "raw.h5", "--std")
-    streamkern("convert", "new.csv", "new.h5", "--like", "model.h5", "--no-target")
-    streamkern("predict", "model.h5", "new.h5", "--out", "rows.h5", "--std")
-    with h5py.File("raw.h5") as raw, h5py.File("rows.h5") as rows:
-        for name in ("y_pred", "y_std"):
-            assert raw[name].shape == (2,)
-            np.testing.assert_array_equal(raw[name][:], rows[name][:])
-    arguments = ("predict", "model.h5", "*.csv", "--out", "pred.csv", "--std")
-    assert report_of(*arguments)["rows"] == 7
-    frame = pd.read_csv("pred.csv")
-    assert list(frame) == ["y_pred", "y_std"]
-    with h5py.File("raw.h5") as raw:
-        np.testing.assert_allclose(frame["y_pred"][:2], raw["y_pred"][:], rtol=1e-6)
-    left = {"model.h5", "new.csv", "new.h5", "pred.csv", "raw.h5", "rows.h5", "train.csv"}
-    assert set(inside(table)) == {*left, "train.h5", "data.h5"}
-
-
 def test_cells_that_the_recipe_did_not_expect_are_counted_and_said(table):
     (table / "odd.csv").write_text("hours,workclass,age\n40,astronaut,41\n?,Private,\n")
     done = streamkern("predict", "model.h5", "odd.csv", "--out", "p.h5", "--quiet")
@@ -71,12 +39,6 @@ def test_cells_that_the_recipe_did_not_expect_are_counted_and_said(table):
     assert "had not: 1, workclass=astronaut (1); and that are missing and" in done.stderr
     assert "imputed: 2, age (1), hours (1)." in done.stderr
     streamkern("convert", "odd.csv", "o.h5", "--like", "model.h5", "--no-target")
-
-
-def test_the_raw_table_is_evaluated(table):
-    rows = report_of("evaluate", "model.h5", "train.h5")
-    counted = {"unseen_categories": 0, "imputed_cells": 2}
-    assert report_of("evaluate", "model.h5", "train.csv") == counted | rows
 
 
 def test_rows_of_a_raw_table_count_by_the_weights_of_the_recipe_or_by_others(table):
@@ -129,37 +91,6 @@ def test_rows_without_a_label_are_left_out_and_counted(folder):
     frame.assign(pay="").to_csv("none.csv", index=False)
     sentence = refused("evaluate", "model.h5", "none.csv", "--quiet")
     assert "none of the 40 rows of none.csv has a label in 'pay'" in sentence
-
-
-def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(table):
-    rng = np.random.default_rng(0)
-    age, hours = rng.integers(18, 80, 200), rng.integers(10, 60, 200)
-    work = rng.choice(["Private", "State-gov"], 200)
-    high = age + hours + 20 * (work == "Private") > 90
-    frame = pd.DataFrame({"age": age, "work": work, "hours": hours})
-    frame["income"] = np.where(high, ">50K", "\N{LESS-THAN OR EQUAL TO}50K")
-    frame.to_csv("people.csv", index=False)
-    run_all(
-        "convert people.csv people.h5 --target income",
-        "fit people.h5 --classify --out classes.h5 --components 32 --quiet",
-        "predict classes.h5 people.csv --out pred.csv --proba",
-        "predict classes.h5 people.h5 --out rows.csv",
-    )
-    predicted = pd.read_csv("pred.csv")
-    names = sorted(frame["income"].unique())
-    assert list(predicted) == ["y_pred", *(f"y_proba_{name}" for name in names)]
-    assert predicted["y_pred"].tolist() == pd.read_csv("rows.csv")["y_pred"].tolist()
-    errors = report_of("evaluate", "classes.h5", "people.csv")
-    assert errors["classes"] == names
-    right = predicted["y_pred"] == frame["income"]
-    assert errors["accuracy"] == pytest.approx(right.mean())
-    assert right.mean() > 0.9
-    p = predicted[[f"y_proba_{name}" for name in names]].to_numpy()
-    mine = p[np.arange(200), [names.index(label) for label in frame["income"]]]
-    assert errors["log_loss"] == pytest.approx(-np.log(mine).mean(), rel=1e-6)
-    frame.assign(income="none").to_csv("others.csv", index=False)
-    sentence = refused("evaluate", "classes.h5", "others.csv", "--quiet")
-    assert "target 'income' is 'none' in a row, but was one of '>50K', " in sentence
 
 
 @pytest.mark.parametrize(

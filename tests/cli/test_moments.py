@@ -1,7 +1,5 @@
 """`moments`, `merge`, `forget`, `solve`: models without reading the rows again."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from commandline import contents, invoke, program, report_of, rows, streamkern, unchanged_by, write
@@ -37,14 +35,6 @@ def test_merging_and_solving_is_fitting_all_rows():
     assert report_of("merge", "A.h5", "B3.h5", "--out", "C3.h5")["rows"] == 300
 
 
-def test_forgetting_and_solving_is_fitting_the_rest():
-    streamkern("merge", "A.h5", "B.h5", "--out", "C.h5")
-    report = report_of("forget", "C.h5", "b.h5")
-    assert (report["rows"], report["forgotten_rows"], report["moments"]) == (200, 100, "C.h5")
-    streamkern("solve", "C.h5", "--alpha", 0.1, "--out", "solved.h5")
-    alike("solved.h5", "model.h5")
-
-
 def test_solving_chooses_the_penalty_as_a_fit_does():
     solved = report_of("solve", "A.h5", "--out", "solved.h5")
     fitted = report_of("fit", "a.h5", "--out", "fitted.h5", *OPTIONS)
@@ -57,17 +47,6 @@ def test_solving_chooses_the_penalty_as_a_fit_does():
     assert "by cv, 5 folds by rows, of 30 tried" in said
     again = report_of("solve", "A.h5", "--alpha", "gcv", "--out", "gcv.h5")
     assert again["alpha_curve"]["criterion"] == "gcv"
-
-
-def test_the_options_of_solve_reach_the_model():
-    options = ("--components", 16, "--no-intercept", "--compact", "--alpha", 0.5)
-    report = report_of("solve", "A.h5", "--out", "solved.h5", *options)
-    assert (report["n_components"], report["alpha"]) == (16, 0.5)
-    model = load("solved.h5")
-    assert (model.intercept_, model.equations_) == (0.0, None)
-    assert (model.n_components, model.precision) == (16, "double")
-    chosen = report_of("solve", "A.h5", "--out", "auto.h5", "--components", "auto")
-    assert chosen["n_components"] == 32
 
 
 def test_a_window_over_files_is_a_fit_to_the_last_ones(folder):
@@ -94,16 +73,6 @@ def test_a_dry_run_plans_for_the_index_and_writes_nothing(folder):
     plan = report_of("moments", "a.h5", "--dry-run", "--out", "out.h5", "--components", 16)
     assert plan["index_bytes"] >= 9 * 200
     assert contents(folder) == before
-
-
-def test_show_says_what_moments_are_of():
-    report = report_of("show", "A.h5")
-    assert report["bytes"] == Path("A.h5").stat().st_size
-    assert report["data"]["rows"] == 200
-    streamkern("moments", "a.h5", "--out", "A2.h5", *OPTIONS)
-    said = " ".join(streamkern("show", "A2.h5").stdout.split())
-    for words in ("Moments A2.h5", "200 x 3", "gaussian, length scale", "5 by rows", "a.h5"):
-        assert words in said
 
 
 # What is refused.
@@ -180,18 +149,3 @@ DECIDED = "is decided by --like A.h5; leave out one of the two"
 )
 def test_what_cannot_be_is_refused_before_anything_changes(folder, arguments, words):
     assert words in unchanged_by(folder, *arguments.split(), "--out", "out.h5", status=2)
-
-
-def test_rows_of_other_columns_are_refused(folder):
-    X, y = rows(50)
-    write("wide.h5", np.concatenate([X, X], axis=1), y)
-    like = ("moments", "wide.h5", "--like", "A.h5", "--out", "out.h5", "--quiet")
-    assert "rows must have 3 columns" in unchanged_by(folder, *like)
-    assert "rows must have 3 columns" in unchanged_by(folder, "forget", "A.h5", "wide.h5")
-
-
-def test_the_identity_map_has_no_smaller_part(folder):
-    streamkern("moments", "a.h5", "--kernel", "linear", "--out", "L.h5", "--quiet")
-    sentence = unchanged_by(folder, "solve", "L.h5", "--out", "out.h5", "--components", 2, status=2)
-    assert "3 features and no smaller part" in sentence
-    assert report_of("solve", "L.h5", "--out", "out.h5")["n_components"] == 3

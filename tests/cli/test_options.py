@@ -14,13 +14,12 @@ import h5py
 import numpy as np
 import psutil
 import pytest
-from commandline import contents, invoke, refused, write
+from commandline import contents, invoke, write
 from rows_read import store
 
 from streamkern._version import __version__
 from streamkern.cli import COMMANDS
 from streamkern.estimators.problems import Regression
-from streamkern.monitor.log_lines import write_event
 from streamkern.predict.predictor import PredictionBuffers
 
 pytestmark = pytest.mark.usefixtures("all_files")
@@ -93,12 +92,6 @@ def test_a_figure_that_is_not_finite_is_null_and_no_failure():
     with h5py.File("few_model.h5") as file:
         assert strictly(file["card"][()])["report"]["noise"] is None
     assert invoke("show", "few_model.h5").exit_code == 0
-
-
-def test_lines_of_logs_are_json_whatever_the_figures(capsys):
-    write_event("solved", {"alpha": float("inf"), "values": [np.float64("nan"), np.arange(2)]})
-    found = strictly(capsys.readouterr().err)
-    assert (found["alpha"], found["values"]) == (None, [None, [0, 1]])
 
 
 PASSES = {"fit": ["columns", "moments"], "predict": ["predict"], "evaluate": ["evaluate"]}
@@ -245,17 +238,6 @@ def test_a_fit_is_interrupted_with_one_sentence_and_nothing_left_behind(folder, 
     assert (process.returncode, alive) == (130, [])
     assert said == ("", "Error: interrupted; the output was not written.\n")
     assert contents(folder) == before
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("compare-models", "a.h5", "b.h5"), "No such command 'compare-models'"),
-        (("fit", "data.h5", "--out", "m.h5", "--folders"), "No such option '--folders'"),
-    ],
-)
-def test_what_there_was_is_refused_as_any_unknown_name(words, message):
-    assert message in refused(*words, status=2)
 
 
 def test_the_commands_are_those_of_dask_streamkern_too():

@@ -1,12 +1,10 @@
 """`streamkern show`: the card of a model."""
 
 import json
-import re
 
 import h5py
-import numpy as np
 import pytest
-from commandline import invoke, report_of, streamkern, write
+from commandline import invoke, streamkern
 
 from streamkern import load
 from streamkern.storage.untrusted import fixed
@@ -34,22 +32,6 @@ def test_the_card_says_what_was_fitted_how_and_with_what_result(folder):
     assert "numpy" in said
 
 
-def test_the_metric_is_shown():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((600, 4))
-    write("data.h5", X, np.sin(3 * X[:, 2]))
-    fit("--metric", "diagonal:2")
-    said = " ".join(streamkern("show", "model.h5").stdout.split())
-    assert re.search(r"inputs that weigh most 2 \((9[0-9]|100)%\), ", said)
-    report = report_of("show", "model.h5")["report"]["metric"]
-    rounds, kept = report["rounds"], report["rounds"][report["kept"]]
-    most = max(each["number"] for each in rounds)
-    how = ", from weights by descent" if kept["is_weighted"] else ""
-    assert f"metric learnt, round {kept['number']} of {most}{how} inputs" in said
-    assert {each["is_weighted"] for each in rounds} == {True, False}
-    assert len(report["importance"]) == 4
-
-
 DEEP = '{"a":' * 900 + "1" + "}" * 900
 VALUES = [10**400, -1, "x", None, {}, [[None]], 1e400, json.loads(DEEP)]
 PLACES = {
@@ -70,7 +52,7 @@ def test_values_of_other_types_and_sizes_in_a_card_are_told_in_one_sentence(plac
         text = file["card"][()]
     second = ("predict", name, "data.h5") if name == "model.h5" else ("solve", name)
     for k, key in enumerate(PLACES[place]):
-        for value in VALUES[k % 2 :: 2]:
+        for value in VALUES[k % 4 :: 4]:
             card = json.loads(text)
             part = card[within[0]] if within else card
             part[key] = value
@@ -82,12 +64,3 @@ def test_values_of_other_types_and_sizes_in_a_card_are_told_in_one_sentence(plac
                 assert result.exit_code in (0, 1), result.output
                 assert "unexpected" not in result.output
                 assert result.exit_code == result.stderr.count("Error: "), (key, value)
-
-
-def test_the_card_is_json():
-    model = fit()
-    card = report_of("show", "model.h5")
-    assert card["report"] == model.report_
-    assert card["options"]["n_components"] == 32
-    assert card["report"]["data"]["files"][0]["path"].endswith("data.h5")
-    assert set(card["versions"]) >= {"streamkern", "numpy", "h5py", "dask"}

@@ -121,10 +121,10 @@ with stoppable(), ThreadPoolExecutor(1) as pool:
     assert said == "Error: interrupted, while a read did not come back.\n"
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        """
+def test_a_program_that_goes_on_after_it_was_stopped_is_not_ended():
+    code = """
+from streamkern.cli import signals
+signals._PATIENCE = 0.3
 try:
     with stoppable():
         try:
@@ -135,43 +135,7 @@ try:
                 time.sleep(0.9)
 except Stopped:
     pass
-""",
-        """
-from click.testing import CliRunner
-from streamkern.cli.console import command
-@command()
-def stopped(console):
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(10)
-assert CliRunner().invoke(stopped, []).exit_code == 130
-""",
-    ],
-    ids=["in order", "a command"],
-)
-def test_a_program_that_goes_on_after_it_was_stopped_is_not_ended(code):
-    begun = "from streamkern.cli import signals\nsignals._PATIENCE = 0.3\n"
-    assert run(f"{begun}{code}\ntime.sleep(0.9)\nprint('went on')") == (0, "went on\n")
-
-
-def test_a_command_that_was_stopped_ends_where_a_thread_never_comes_back():
-    status, said = run("""
-import threading
-from streamkern import cli
-from streamkern.cli.console import command
-from streamkern.cli import signals
-signals._PATIENCE = 0.5
-@command()
-def stopped(console):
-    threading.Thread(target=threading.Event().wait).start()
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(10)
-cli.main.add_command(stopped)
-cli.COMMANDS["stopped"] = "stops"
-cli.main.get_command = lambda *_: stopped
-import sys
-sys.argv = ["streamkern", "stopped"]
-cli.main()
-""")
-    assert status == 130
-    assert "interrupted; the output was not written" in said
-    assert said.endswith("while a read did not come back.\n")
+time.sleep(0.9)
+print('went on')
+"""
+    assert run(code) == (0, "went on\n")

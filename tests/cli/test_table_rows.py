@@ -4,15 +4,13 @@ import json
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from commandline import contents, refused, report_of, streamkern, unchanged_by
+from commandline import streamkern, unchanged_by
 from conftest import wait_until
-from harvests import same_bits
 from rows_read import inside
 
 from streamkern import load
@@ -45,50 +43,6 @@ def model(houses):
     return houses
 
 
-def coefficients(path):
-    with h5py.File(path) as file:
-        return file["coef"][()]
-
-
-@pytest.mark.parametrize(
-    ("command", "table"),
-    [("fit", "plain.csv"), *((name, "houses.csv") for name in ("fit", "tune", "moments"))],
-)
-def test_a_table_is_fitted_as_its_converted_rows_are(houses, command, table):
-    before = contents(houses)
-    ids = ("--id", "id") if table == "houses.csv" else ()
-    options = ("--components", 16, "--kernel", "gaussian", "--quiet")
-    streamkern(command, table, "--target", "price", *ids, "--out", "direct.h5", *options)
-    assert contents(houses).keys() == {*before, "direct.h5"}
-    streamkern("convert", table, "rows.h5", "--target", "price", *ids)
-    streamkern(command, "rows.h5", "--out", "model.h5", *options)
-    if command == "moments":
-        for name in ("direct.h5", "model.h5"):
-            streamkern("solve", name, "--out", "solved.h5", "--quiet")
-            Path("solved.h5").replace(name)
-    direct, converted = load("direct.h5"), load("model.h5")
-    assert same_bits(direct, converted)
-    assert direct.recipe_ == converted.recipe_
-    assert direct.report_["data"]["files"][0]["path"] == table
-
-
-def test_several_tables_are_one_data_set_whatever_the_order_of_columns(houses):
-    whole = frame()
-    whole[:120].to_csv("part-1.csv", index=False)
-    whole[120:][whole.columns[::-1]].to_csv("part-2.csv", index=False)
-    options = ("--target", "price", "--id", "id", "--precision", "double", *FIT)
-    streamkern("fit", "part-*.csv", *options, "--out", "parts.h5")
-    streamkern("fit", "houses.csv", *options, "--out", "model.h5")
-    names = load("model.h5").recipe_.feature_names
-    assert load("parts.h5").recipe_.feature_names == names
-    np.testing.assert_allclose(coefficients("parts.h5"), coefficients("model.h5"), rtol=1e-6)
-    (houses / "parts").mkdir()
-    for number in (1, 2):
-        pd.read_csv(f"part-{number}.csv").to_parquet(f"parts/{number}.parquet")
-    streamkern("fit", "parts", *options, "--out", "folder.h5")
-    assert load("folder.h5").report_["rows"] == 200
-
-
 def test_ids_are_no_inputs_and_go_with_predictions(model):
     ids = pd.read_csv("new.csv")["id"].tolist()
     assert "id" not in load("model.h5").feature_names_in_
@@ -108,27 +62,6 @@ def test_ids_are_no_inputs_and_go_with_predictions(model):
         assert file["id"][:].tolist() == list(range(20))
 
 
-def test_a_delimiter_is_kept_for_the_next_table(houses):
-    frame().to_csv("semi.csv", index=False, sep=";")
-    frame(20, seed=1).to_csv("next.csv", index=False, sep=";")
-    options = ("--target", "price", "--id", "id", *FIT)
-    streamkern("fit", "semi.csv", "--delimiter", ";", *options, "--out", "model.h5")
-    streamkern("fit", "houses.csv", *options, "--out", "commas.h5")
-    assert (coefficients("model.h5") == coefficients("commas.h5")).all()
-    assert report_of("evaluate", "model.h5", "next.csv")["rows"] == 20
-    assert report_of("evaluate", "model.h5", "houses.csv", "--delimiter", ",")["rows"] == 200
-    assert "one character" in refused(
-        "evaluate", "model.h5", "next.csv", "--delimiter", ";;", status=2
-    )
-
-
-def test_components_need_no_target(houses):
-    options = ("--random-features", 16, "--components", 2, "--quiet", "--id", "id")
-    streamkern("pca", "houses.csv", "--target", "price", "--out", "pca.h5", *options)
-    streamkern("transform", "pca.h5", "new.csv", "--out", "z.csv")
-    assert list(pd.read_csv("z.csv")) == ["id", "X_0", "X_1"]
-
-
 def test_rows_of_the_fit_are_diagnosed_by_the_name_of_their_table(model):
     found = report_of("evaluate", "model.h5", "houses.csv", "--leave-one-out", 1)
     assert found["largest_errors"][0]["place"].startswith("houses.csv, row ")
@@ -137,16 +70,13 @@ def test_rows_of_the_fit_are_diagnosed_by_the_name_of_their_table(model):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("houses.csv", "houses.csv needs a target; name a column as y (--target), of: id, town"),
         ("houses.csv --target pric", "has no column 'pric' (did you mean 'price'?); its columns"),
         ("houses.csv --target price --id idd", "'idd' (did you mean 'id'?) is no column of houses"),
         ("houses.csv --target price --weights are", "'are' (did you mean 'area'?) is no column"),
         ("houses.csv data.h5 --target price", "data.h5 is no CSV or Parquet, but houses.csv is"),
         ("houses.csv plain.csv --target price", "must have the same columns, but houses.csv has"),
-        ("houses.csv houses.csv --target price", "houses.csv is named twice"),
         ("data.h5 --target price", "--target is for tables, CSV or Parquet, but DATA is HDF5"),
         ("houses.csv --y price", "--y names a dataset of HDF5, and tables have none"),
-        ("gone.csv --target price", "gone.csv does not exist"),
         ("houses.csv --target price --delimiter ;", "no column 'price'"),
         ("houses.xlsx --target price", "export it as CSV"),
         ("folder --target price", "folder is a folder"),
@@ -157,15 +87,6 @@ def test_what_cannot_be_read_is_one_sentence_and_leaves_nothing(houses, words, m
     (houses / "houses.xlsx").write_bytes(b"PK\3\4")
     fit = ("fit", *words.split(), "--out", "model.h5", "--quiet")
     assert message in unchanged_by(houses, *fit, status=(1, 2))
-
-
-def test_a_dry_run_plans_a_table_and_leaves_nothing(houses):
-    before = contents(houses)
-    options = ("--target", "price", "--id", "id", "--out", "model.h5", "--components", 16)
-    plan = report_of("fit", "houses.csv", *options, "--dry-run")
-    assert contents(houses) == before
-    report = report_of("fit", "houses.csv", *options)
-    assert report["projected_worker_bytes"] == plan["worker_bytes"]
 
 
 LARGE = 200_000

@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import dask
-import dask.array as da
 import h5py
 import numpy as np
 import pytest
@@ -153,15 +152,6 @@ def test_whatever_reads_twice_goes_on(data, tmp_path, stopping, monkeypatch, wha
     assert f"{last}-{LAST}" in saved_files(tmp_path / "saved")
 
 
-def test_a_finished_checkpoint_is_not_read_again(data, tmp_path, stopping):
-    assert len(opened(data).shards(200, 100)) == SHARDS
-    first = model().fit(opened(data, ""), checkpoint=tmp_path / "saved")
-    stopping(8)  # the sample
-    second = model().fit(opened(data, ""), checkpoint=tmp_path / "saved")
-    assert np.array_equal(first.coef_, second.coef_)
-    assert second.report_["resumed_shards"] == 2 * SHARDS
-
-
 @pytest.mark.parametrize("name", ["columns", "moments"])
 def test_what_was_damaged_is_computed_again_and_said(data, tmp_path, name):
     first = model().fit(opened(data, ""), checkpoint=tmp_path / "saved")
@@ -204,20 +194,6 @@ def test_one_other_value_in_memory_is_refused(tmp_path, what):
     rows[what][1234] += 1
     with pytest.raises(CheckpointError, match="data values was"):
         model().fit(**rows, checkpoint=tmp_path / "saved")
-
-
-@pytest.mark.parametrize("what", ["Dask arrays", "NumPy integers"])
-def test_whatever_can_be_fitted_can_be_saved(tmp_path, what):
-    X = np.random.default_rng(0).standard_normal((2000, 3))
-    options = {"n_components": np.int64(16), "random_state": np.int32(3)}
-    rows = (X, X[:, 0])
-    if what == "Dask arrays":
-        options, rows = {}, tuple(da.from_array(values, chunks=700) for values in rows)
-    quiet = model(**options).fit(*rows)
-    for n_resumed in (False, True):
-        found = model(**options).fit(*rows, checkpoint=tmp_path / "saved")
-        assert np.array_equal(found.coef_, quiet.coef_)
-        assert bool(found.report_["resumed_shards"]) == n_resumed
 
 
 def test_sums_of_another_map_are_not_taken(data, tmp_path, stopping, monkeypatch):

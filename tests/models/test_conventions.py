@@ -2,11 +2,8 @@
 
 from functools import partial
 
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import sklearn
 from harvests import ridge, smooth_rows
@@ -20,7 +17,6 @@ import streamkern
 from streamkern import ExactKernelRidge, Gaussian, Matern, RandomFeatureRidge, RandomFourierFeatures
 from streamkern.errors import DataError, ParameterError
 from streamkern.estimators.conventions import checked_rows
-from streamkern.sources import ArraySource
 
 NAMES = ["width", "depth", "age"]
 
@@ -71,46 +67,6 @@ def test_models_and_maps_are_steps_of_pipelines():
     assert before.get_feature_names_out()[-1] == "randomfeatureridge47"
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-@estimators
-def test_names_are_noted_and_asked_for_again(estimator, frame):
-    table = frame(dict(zip(NAMES, X.T, strict=True)))
-    fitted = clone(estimator).fit(table, Y)
-    assert fitted.feature_names_in_.tolist() == NAMES
-    call = fitted.predict if hasattr(fitted, "predict") else fitted.transform
-    bare = clone(estimator).fit(X, Y)
-    bare_call = bare.predict if hasattr(bare, "predict") else bare.transform
-    assert call(table) == pytest.approx(bare_call(X), rel=1e-9)
-    assert not hasattr(bare, "feature_names_in_")
-    renamed = frame(dict(zip(["width", "depth", "AGE"], X.T, strict=True)))
-    said = r"unseen at fit time:\n- AGE\n.*now missing:\n- age"
-    if isinstance(estimator, RandomFeatureRidge):  # which takes them by name
-        assert call(table[NAMES[::-1]]) == pytest.approx(bare_call(X), rel=1e-9)
-        said = "no column 'age', which is needed"
-    else:
-        with pytest.raises(DataError, match="must be in the same order as they were in fit"):
-            call(table[NAMES[::-1]])
-    with pytest.raises(DataError, match=said):
-        call(renamed)
-    with pytest.warns(UserWarning, match="X does not have valid feature names"):
-        call(X)
-    assert not hasattr(fitted.fit(X, Y), "feature_names_in_")
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_columns_of_several_types_are_numbers(frame):
-    large, whole = X[:, 0] > 0, np.arange(len(X))
-    mixed = frame({"value": X[:, 1], "large": large, "whole": whole})
-    same = np.column_stack([X[:, 1], large, whole])
-    targets = frame({"y": Y})["y"]
-    predicted = ridge().fit(mixed, targets).predict(mixed)
-    assert predicted == pytest.approx(ridge().fit(same, Y).predict(same), rel=1e-9)
-    model, unnamed = ridge().fit(mixed, targets), ridge().moments(X, Y)
-    assert model.feature_names_in_.tolist() == ["value", "large", "whole"]
-    for again in (clone(model).fit(mixed, targets).fit(ArraySource(X, Y)), model.solve(unnamed)):
-        assert not hasattr(again, "feature_names_in_")
-
-
 def test_missing_values_that_pandas_has_a_type_for_are_found():
     table = pd.DataFrame(X, columns=NAMES).assign(count=pd.array([None, *range(119)], "Int64"))
     recipe = ridge().fit(table, Y).recipe_
@@ -118,16 +74,6 @@ def test_missing_values_that_pandas_has_a_type_for_are_found():
     skipping = ridge(on_bad_rows="skip").fit(table, pd.Series(Y, dtype="Float64"))
     assert skipping.report_["skipped_rows"] == 1
     assert np.isnan(skipping.predict(table)).nonzero()[0].tolist() == [0]
-
-
-def test_lazy_frames_have_names_and_are_asked_for_them_again():
-    lazy = dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=2)
-    model = ridge().fit(lazy, da.from_array(Y, chunks=60))
-    assert (model.feature_names_in_.tolist(), model.n_features_in_) == (NAMES, 3)
-    found = model.predict(lazy[NAMES[::-1]]).compute()
-    np.testing.assert_array_equal(found, model.predict(lazy).compute())
-    with pytest.raises(DataError, match="no column 'age', which is needed"):
-        model.predict(lazy[NAMES[:2]])
 
 
 def test_they_are_routed_through_pipelines_and_searches():

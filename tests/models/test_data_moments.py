@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from harvests import smooth_rows as rows
-from sklearn.base import clone
 
 import streamkern
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load_moments
@@ -59,28 +58,6 @@ def assert_same_model(actual, expected, X, relative=RELATIVE):
 # What it is all for.
 
 
-@pytest.mark.parametrize(
-    ("n_first", "n_second", "q", "fold_by"), [(50, 350, 3, "rows"), (399, 1, None, "blocks")]
-)
-def test_merged_moments_are_those_of_all_rows_and_forgotten_ones_were_never_read(
-    n_first, n_second, q, fold_by
-):
-    X, y = rows(n_first + n_second, q)
-    first = model(fold_by=fold_by).moments(X[:n_first], y[:n_first])
-    second = model(fold_by=fold_by).moments(X[n_first:], y[n_first:], like=first)
-    both = first.merge(second)
-    merged = model().solve(both)
-    assert_same_model(merged, model().fit(X, y, like=first), X)
-    assert merged.feature_map_.equals(first.feature_map)
-    left = both.forget(X[n_first:], y[n_first:])
-    alone = model().fit(X[:n_first], y[:n_first])
-    assert_same_model(model().solve(left), alone, X, RELATIVE * (n_first + n_second) / n_first)
-    chosen = model(alpha="cv", fold_by=fold_by)
-    alone = clone(chosen).fit(X[:n_first], y[:n_first])
-    curve = chosen.solve(left).report_["alpha_curve"]
-    assert_same(curve["values"], alone.report_["alpha_curve"]["values"])
-
-
 def test_the_curve_of_merged_folds_is_that_of_refitting_without_each():
     X, y = rows(120)
     cut, alphas = 70, [0.01, 1.0]
@@ -110,17 +87,6 @@ def test_shifts_too_far_apart_to_be_reconciled_are_refused():
 
 
 # Forgetting rows one by one.
-
-
-@pytest.mark.parametrize(("fold_by", "q"), [("rows", 2), ("blocks", None)])
-def test_some_rows_are_forgotten_wherever_they_were(fold_by, q):
-    X, y = rows(300, q)
-    gone = np.random.default_rng(5).permutation(300)[:90]
-    kept = np.setdiff1d(np.arange(300), gone)
-    moments = model(fold_by=fold_by).moments(X, y)
-    left = moments.forget(X[gone], y[gone])
-    assert_same_model(model().solve(left), model().fit(X[kept], y[kept], like=moments), X)
-    assert (left.report["rows"], left.report["forgotten_rows"]) == (210, 90)
 
 
 def test_rows_that_cannot_be_forgotten_are_refused():
@@ -183,31 +149,11 @@ def test_a_fold_that_lost_its_rows_is_left_out_of_the_choice():
 # What does not merge.
 
 
-def test_rows_in_both_are_refused_unless_they_are_said_to_repeat():
-    X, y = rows()
-    first = model().moments(X[:300], y[:300])
-    second = model().moments(X[250:], y[250:], like=first)
-    for other, n_common, n in ((second, 50, 150), (first, 300, 300)):
-        with pytest.raises(DataError, match=f"^{n_common} of the {n} rows to be merged are in al"):
-            first.merge(other)
-    both = first.merge(second, repeated_rows=True)
-    X_twice, y_twice = np.concatenate([X[:300], X[250:]]), np.concatenate([y[:300], y[250:]])
-    expected = model().fit(X_twice, y_twice, like=first)
-    assert_same_model(model().solve(both), expected, X)
-
-
 X_OTHER, Y_OTHER = rows(seed=1)
 # Options, rows, and what the first and the second then have.
 OTHERS = {
-    "inputs": ({}, (X_OTHER[:, :2], Y_OTHER), "3 inputs", "2 inputs"),
     "targets": ({}, (X_OTHER, np.stack([Y_OTHER] * 2, axis=1)), "1 targets", "2 targets"),
     "precision": ({"precision": "single"}, None, "double precision", "single precision"),
-    "folds": ({"n_folds": 3}, None, "5 folds", "3 folds"),
-    "map": (
-        {"feature_map": "identity", "kernel": Gaussian("median")}, None,
-        "inner fourier", "inner identity",
-    ),
-    "length scale": ({"kernel": Gaussian(2.5)}, None, "length_scale 2.0", "length_scale 2.5"),
     "kernel": ({"kernel": Laplacian(2.0)}, None, "kernel gaussian", "kernel laplacian"),
     "features": ({"n_components": 32}, None, "n_components 24", "n_components 32"),
 }  # fmt: skip
@@ -319,23 +265,6 @@ def test_what_is_no_template_is_refused(tmp_path, monkeypatch, like):
 # Solving.
 
 
-@pytest.mark.parametrize(
-    ("alpha", "feature_map"),
-    [(0.3, "iid"), ("cv", "identity"), ("gcv", "iid"), ("evidence", "iid"), ([0.01, 0.1], "iid")],
-)
-def test_solving_moments_is_fitting_their_rows(alpha, feature_map):
-    X, y = rows()
-    options = {"alpha": alpha, "fold_by": "rows", "feature_map": feature_map, "n_components": 10}
-    fitted = model(**options).fit(X, y)
-    # Of more features the leading ones are the smaller map; inputs are all taken.
-    moments = model(fold_by="rows", feature_map=feature_map).moments(X, y)
-    solved = model(**options).solve(moments)
-    assert_same_model(solved, fitted, X)
-    if alpha != 0.3:
-        assert solved.alpha_ == pytest.approx(fitted.alpha_, rel=1e-9)
-    assert solved.report_.keys() == fitted.report_.keys()
-
-
 def test_what_moments_cannot_be_solved_for_is_refused():
     moments = model().moments(*rows())
     for options, words in (
@@ -368,13 +297,6 @@ def test_moments_that_overflowed_are_neither_made_nor_saved(tmp_path):
     with pytest.raises(OverflowedError, match="overflowed in double precision"):
         made.save(tmp_path / "m.h5")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_moments_of_a_fit_do_not_know_their_rows(tmp_path):
-    made = replace(model().moments(*rows()), index=None)
-    for use in (lambda: made.merge(made), lambda: made.save(tmp_path / "m.h5")):
-        with pytest.raises(ParameterError, match="do not know their rows"):
-            use()
 
 
 def test_rows_too_many_to_be_known_again_are_refused_before_they_are_read(monkeypatch):
@@ -487,3 +409,10 @@ def test_moments_of_columns_in_another_order_do_not_merge():
         assert both.report["feature_names"] == NAMES
         whole = model().moments(frame(X), y, like=first)
         assert_same(model().solve(both).coef_, model().solve(whole).coef_)
+
+
+def test_moments_of_a_fit_do_not_know_their_rows(tmp_path):
+    made = replace(model().moments(*rows()), index=None)
+    for use in (lambda: made.merge(made), lambda: made.save(tmp_path / "m.h5")):
+        with pytest.raises(ParameterError, match="do not know their rows"):
+            use()

@@ -1,8 +1,5 @@
 """Random-feature ridge regression, as a user of scikit-learn and Dask meets it."""
 
-import warnings
-
-import dask
 import dask.array as da
 import naive
 import numpy as np
@@ -13,7 +10,6 @@ from rows_read import store
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.metrics import r2_score
 from sklearn.preprocessing import StandardScaler
 
 import streamkern
@@ -75,35 +71,6 @@ def test_files_and_dask_arrays_give_the_bits_that_arrays_give(table, tmp_path):
     assert (difference < 1e-3 * y.std(axis=0)).all()
 
 
-def no_scheduler(*arguments, **options):
-    pytest.fail(f"computed {arguments} {options}")
-
-
-@pytest.mark.parametrize("q", [None, 1, 3])
-def test_predictions_features_and_scores_of_a_dask_array_are_lazy_and_the_same(q):
-    X, y = rows(q=q)
-    model = ridge().fit(X, y)
-    lazy = da.from_array(X, chunks=((100, 250, 50), 2))
-    for method, shape in (("predict", y.shape), ("transform", (len(X), 48))):
-        with dask.config.set(scheduler=no_scheduler):
-            found = getattr(model, method)(lazy)
-        assert isinstance(found, da.Array)
-        assert (found.shape, found.dtype) == (shape, np.float64)
-        assert found.chunks == ((100, 250, 50), *((each,) for each in shape[1:]))
-        for kind in (np.asarray, da.asarray):
-            with pytest.raises(DataError, match=r"X has 4 features, but .* expecting 3 features"):
-                getattr(model, method)(kind(np.ones((5, 4))))
-    with dask.config.set(scheduler=no_scheduler):
-        _, deviations = model.predict(lazy, return_std=True)
-    expected = model.predict(X, return_std=True)[1]
-    assert deviations.chunks == ((100, 250, 50), *((each,) for each in y.shape[1:]))
-    assert np.abs(deviations.compute() - expected).max() < 1e-12 * expected.max()
-    for s in (None, np.random.default_rng(2).random(len(X))):
-        expected = r2_score(y, model.predict(X), sample_weight=s)
-        for X_, y_ in ((X, y), (lazy, da.from_array(y, chunks=100))):
-            assert model.score(X_, y_, s) == pytest.approx(expected, rel=1e-10)
-
-
 def test_a_constant_column_is_left_out_with_a_warning_whatever_it_is_later():
     X, y = rows()
     constant = np.insert(X, 1, 7.0, axis=1)
@@ -117,19 +84,6 @@ def test_a_constant_column_is_left_out_with_a_warning_whatever_it_is_later():
     for values in (7.0, np.arange(len(X))):
         constant[:, 1] = values
         assert np.array_equal(model.predict(constant), kept.predict(X))
-
-
-@pytest.mark.parametrize(
-    ("dtype", "value"), [(np.float32, np.pi), (np.float64, -1e-8), (np.float64, 1e20)]
-)
-def test_a_column_is_constant_up_to_rounding(dtype, value):
-    X, y = rows()
-    noise = np.random.default_rng(0).integers(-2, 3, 400) * np.finfo(dtype).eps
-    for steps in (1, 64):
-        columns = np.insert(X, 1, value * (1 + steps * noise), axis=1).astype(dtype)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StreamkernWarning)
-            assert ridge().fit(columns, y).report_["dropped_columns"] == [1] * (steps == 1)
 
 
 def test_what_is_done_about_bad_rows_can_be_set_after_the_fit_and_counts_in_files(tmp_path):

@@ -7,7 +7,6 @@ import naive
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
-from sklearn.kernel_ridge import KernelRidge
 from tolerances import assert_close
 
 from streamkern import ExactKernelRidge, RandomFeatureRidge
@@ -49,18 +48,6 @@ X, Y = rows()
 
 def new_rows(n: int = 11) -> np.ndarray:
     return np.random.default_rng(1).standard_normal((n, P))
-
-
-@every_kernel
-def test_predictions_without_an_intercept_are_those_of_scikit_learn(kernel, theirs):
-    for q, alpha in ((None, 1e-2), (3, 1.0)):
-        X, y = rows(q)
-        model = exact(kernel, alpha=alpha, fit_intercept=False).fit(X, y)
-        other = KernelRidge(alpha=alpha, **theirs).fit(X, y)
-        expected = other.predict(new_rows())
-        np.testing.assert_allclose(model.predict(new_rows()), expected, rtol=0, atol=1e-8)
-        # The coefficients of a linear kernel, of rank P, are large beside the predictions.
-        np.testing.assert_allclose(model.dual_coef_, other.dual_coef_, rtol=1e-8, atol=1e-6)
 
 
 @every_kernel
@@ -141,23 +128,6 @@ def test_the_penalty_is_the_one_of_least_average_relative_error_over_n_refits(ke
     values = np.reshape(model.alpha_curve_["values"], rmse.shape)
     np.testing.assert_allclose(values, rmse, rtol=1e-8)
     np.testing.assert_allclose(model.loo_residuals_, errors[best].reshape(y.shape), atol=1e-8)
-
-
-@pytest.mark.parametrize(("q", "intercept"), [(None, False), (1, True), (3, False)])
-def test_a_chosen_penalty_gives_the_model_that_it_gives_when_it_is_named(intercept, q):
-    X, y = rows(q)
-    chosen = exact(Gaussian(1.5), alpha="loo", fit_intercept=intercept).fit(X, y)
-    named = exact(
-        Gaussian(1.5), alpha=chosen.alpha_, fit_intercept=intercept, leave_one_out=True
-    ).fit(X, y)
-    assert (named.alpha_, named.alpha_curve_) == (chosen.alpha_, None)
-    assert chosen.dual_coef_.shape == chosen.loo_residuals_.shape == y.shape
-    assert np.shape(chosen.intercept_) == np.shape(named.intercept_)
-    np.testing.assert_allclose(chosen.predict(new_rows()), named.predict(new_rows()), atol=1e-8)
-    np.testing.assert_allclose(chosen.loo_residuals_, named.loo_residuals_, rtol=0, atol=1e-8)
-    again = chosen.set_params(alpha=1.0).fit(X, y)
-    assert not hasattr(again, "loo_residuals_")
-    assert again.alpha_curve_ is None
 
 
 REFUSED = {

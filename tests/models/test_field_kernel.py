@@ -70,16 +70,6 @@ def test_a_field_that_is_not_resolved_stays_near_in_gaps():
     assert np.sqrt(np.mean((model.predict(X[gap]) - f[gap]) ** 2)) < 1.5 * f.std()
 
 
-def test_every_input_has_its_own_length_scale():
-    X, _, _ = field(Gaussian(0.5))
-    f = np.sin(4.0 * X[:, 0]) * np.cos(0.3 * X[:, 1])
-    y = f + 0.1 * np.random.default_rng(2).standard_normal(len(X))
-    model = RandomFeatureRidge(feature_map="grid", n_components=300).fit(X[:N], y[:N])
-    first, last = model.report_["length_scale"]
-    assert last > 5 * first
-    assert np.sqrt(np.mean((model.predict(X[N:]) - f[N:]) ** 2)) < 0.05
-
-
 @pytest.mark.parametrize("solver", ["direct", "cg"])
 def test_length_scales_are_along_the_directions_of_a_field(solver, tmp_path):
     X, _, _ = field(Gaussian(0.5))
@@ -102,18 +92,6 @@ def test_length_scales_are_along_the_directions_of_a_field(solver, tmp_path):
     np.testing.assert_allclose(made.y_pred.ravel(), model.predict(places), atol=1e-5)
     again = RandomFeatureRidge(**options | {"solver": "direct"}).fit(X[N:], y[N:], like=model)
     assert again.report_["metric"] == metric
-
-
-def test_directions_are_those_of_inputs_that_vary():
-    X = np.random.default_rng(1).uniform(0, 3.0, (N, 2))
-    f = waves(Matern(1.0, nu=1.5), X @ np.array([[0.8, -0.6], [0.6, 0.8]]) / [0.3, 3.0])
-    with pytest.warns(UserWarning, match="1 constant column of X left out"):
-        model = RandomFeatureRidge(feature_map="grid", n_components=100, alpha=0.1).fit(
-            np.insert(X, 1, 7.0, axis=1), f + 0.1 * np.random.default_rng(2).standard_normal(N)
-        )
-    metric = model.report_["metric"]
-    assert metric["columns"] == [0, 2]
-    np.testing.assert_allclose(metric["directions"][0], [0.8, 0.6], atol=0.05)
 
 
 @pytest.mark.slow
@@ -194,39 +172,3 @@ def test_weights_of_any_size_give_the_same_choice(solver):
         assert model.kernel_.length_scale == pytest.approx(plain.kernel_.length_scale, rel=0.01)
         assert model.alpha_ == pytest.approx(weight * plain.alpha_, rel=0.01)
         np.testing.assert_allclose(model.predict(X), plain.predict(X), atol=1e-2)
-
-
-@pytest.mark.usefixtures("small_windows")
-def test_the_scale_of_inputs_is_chosen_beside_the_kernel():
-    X, _, y = field(Gaussian(0.5))
-    report = (
-        RandomFeatureRidge(feature_map="grid", n_components=100, scale="auto").fit(X, y).report_
-    )
-    assert set(report["scale_errors"]) == {"standard", "robust"}
-    assert report["kernel"] in report["kernel_evidence"]
-    assert report["passes"] == 3
-
-
-@pytest.mark.usefixtures("small_windows")
-def test_the_choice_is_the_same_again_and_in_files(tmp_path):
-    X, _, y = field(Gaussian(0.5))
-    options = {"feature_map": "grid", "n_components": 100}
-    one, two = (RandomFeatureRidge(**options).fit(X, y) for _ in range(2))
-    assert np.array_equal(one.predict(X), two.predict(X))
-    one.save(tmp_path / "model.h5")
-    again = load(tmp_path / "model.h5")
-    assert again.kernel_ == one.kernel_
-    assert again.kernel == "auto"
-    more = RandomFeatureRidge().fit(X, y, like=tmp_path / "model.h5")
-    assert more.kernel_ == one.kernel_
-
-
-@pytest.mark.parametrize("options", [{"alpha": 1.0}, {"alpha": "gcv"}])
-@pytest.mark.usefixtures("small_windows")
-def test_a_kernel_is_chosen_at_any_penalty_but_not_of_few_rows(options):
-    X, _, y = field(Matern(0.5, nu=0.5))
-    options = {"feature_map": "grid", "n_components": 64, **options}
-    model = RandomFeatureRidge(**options).fit(X, y)
-    assert (model.report_["kernel"], model.report_["passes"]) == ("matern12", 3)
-    model = RandomFeatureRidge(**options).fit(X[:25], y[:25])
-    assert (model.report_["kernel"], model.report_["passes"]) == ("gaussian", 2)

@@ -1,6 +1,5 @@
 """Folds by a column of the rows: groups that stay whole, and windows of time."""
 
-import json
 import re
 
 import dask.array as da
@@ -9,7 +8,6 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
-from commandline import streamkern
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge, open_hdf5
@@ -143,21 +141,6 @@ def test_a_column_of_a_table_may_be_an_input_too(tmp_path):
         assert model.n_features_in_ == 3
         expected = list(GroupKFold(5).split(X, groups=labels))
         assert_errors_are_those_of(model, inputs, y, expected)
-
-
-def test_the_command_fits_by_a_column_that_is_no_input(tmp_path):
-    X, y, groups, _ = rows()
-    names = np.array([f"site {group:02}" for group in groups])
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "site": names, "y": y})
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    how = "--kernel gaussian --components 32 --precision double --alpha 0.1,10 --scale standard"
-    named = "--target y --id site --fold-by column:site --json"
-    table, out = tmp_path / "t.csv", tmp_path / "m.h5"
-    report = json.loads(streamkern("fit", table, "--out", out, *how.split(), *named.split()).stdout)
-    assert (report["n_features"], report["fold_by"]) == (2, "column:site")
-    alone = ridge(alpha=[0.1, 10.0], scale="standard").set_params(kernel="gaussian")
-    alone.fit(X, y, groups=names)
-    assert report["cv_rmse"] == pytest.approx(alone.report_["cv_rmse"], rel=1e-9)
 
 
 def test_classes_are_chosen_and_calibrated_on_other_groups():

@@ -61,6 +61,13 @@ def test_other_maps_other_extents_and_coordinates_have_grids_too():
         ((3, 3), [[0, 1], [0]], "two numbers for each of 2 inputs"),
         ((3, 3), 5, "two numbers for each of 2 inputs"),
         (3, None, "an axis for every input, 2 here, not 3"),
+        ({"a": 3, "b": 4}, None, "an axis"),
+        (("3", "3"), None, "an axis"),
+        ((None, 3), None, "an axis"),
+        (([[1], [1, 2]], 3), None, "an axis"),
+        ((np.array(["2020-01-01"], "datetime64[s]"), 3), None, "an axis"),
+        ((3, 2), [[0, 1], [None, 1]], "over an extent"),
+        ((3, 2), [["a", "b"], [0, 1]], "over an extent"),
     ],
 )
 def test_what_is_no_grid_is_refused(points, extent, said):

@@ -9,7 +9,6 @@ from harvests import NAMES, chunks, signs
 from harvests import classifier as classifier_of
 from harvests import labelled_rows as rows
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import log_loss
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.predict.calibration_fit import ScoreSums, sigmoid_of_sums
@@ -83,31 +82,6 @@ def test_the_sigmoid_follows_from_moments_of_folds_as_from_scores_of_rows_left_o
     assert model.report_["calibration"] == "sigmoid"
 
 
-def rare_rows(share, n_classes, n=3000, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, 3))
-    first, second = (X[:, :2] + 0.3 * rng.standard_normal((n, 2))).T
-    y = np.where(first > np.quantile(first, 1 - share), 2, 0)
-    return X, NAMES[np.where((second > 0.3) & (y == 0), n_classes - 2, y)]
-
-
-@pytest.mark.parametrize(("share", "n_classes"), [(0.005, 3), (0.03, 2), (0.5, 3)])
-def test_probabilities_of_rare_classes_reproduce_their_shares_without_rows(share, n_classes):
-    X, y = rare_rows(share, n_classes)
-    weights = np.random.default_rng(1).random(len(X)) + 0.5
-    model = classifier(calibration="sigmoid").partial_fit(X[:2000], y[:2000], np.unique(y), None)
-    model.partial_fit(X[2000:], y[2000:]).forget(X[:2000], y[:2000])
-    model.partial_fit(X[:2000], y[:2000], None, weights[:2000])
-    weights[2000:] = 1.0
-    new, labels = rare_rows(share, n_classes, seed=1)
-    for told, known, w in ((X, y, weights), (new, labels, None)):
-        p, is_class = model.predict_proba(told), known[:, None] == model.classes_
-        shares = np.average(is_class, axis=0, weights=w)
-        np.testing.assert_allclose(np.average(p, axis=0, weights=w), shares, rtol=0.2)
-        base = log_loss(known, np.tile(shares, (len(p), 1)), sample_weight=w)
-        assert log_loss(known, p, sample_weight=w) < 0.9 * base
-
-
 def test_a_calibration_on_rows_held_out_lasts_until_rows_come():
     X, y = rows()
     model = classifier().partial_fit(X, y, NAMES)
@@ -142,17 +116,6 @@ def test_classes_are_those_of_the_first_rows_unless_they_are_named():
     assert wider.predict_proba(X).shape == (240, 4)
 
 
-def test_rows_without_a_label_are_left_out_where_that_is_said():
-    X, y = rows()
-    labels = y.astype(object)
-    labels[[3, 50]] = None
-    model = classifier(on_bad_rows="skip").partial_fit(X[:120], labels[:120])
-    model.partial_fit(X[120:], labels[120:])
-    assert (model.report_["rows"], model.report_["skipped_rows"]) == (238, 2)
-    with pytest.raises(DataError, match="2 of 240 rows have no label"):
-        classifier().partial_fit(X, labels)
-
-
 def test_what_would_need_earlier_rows_again_is_refused():
     X, y = rows()
     with pytest.raises(ParameterError, match="'balanced' would weigh earlier rows anew"):
@@ -166,20 +129,6 @@ def test_what_would_need_earlier_rows_again_is_refused():
     for calibration in ("isotonic", "nonsense"):
         with pytest.raises(ParameterError, match="calibration"):
             copy.deepcopy(grown).set_params(calibration=calibration).predict(X)
-
-
-@pytest.mark.parametrize("class_weight", [None, {"hay": 2.0}])
-def test_a_fit_that_kept_its_moments_grows(class_weight):
-    X, y = rows()
-    options = {"class_weight": class_weight, "calibration": "sigmoid"}
-    model = classifier(**options).fit(X[:200], y[:200], keep_moments=True)
-    with pytest.raises(ParameterError, match="begin with partial_fit instead of fit"):
-        model.forget(X[:9], y[:9])
-    model.partial_fit(X[200:], y[200:])
-    expected = classifier(**options).partial_fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
-    assert apart(model, expected, X) < 1e-9
-    with pytest.raises(DataError, match="none of"):
-        model.partial_fit(X[:2], ["rye", "hay"])
 
 
 def test_parameters_change_as_far_as_only_the_solution_reads_them():

@@ -4,10 +4,8 @@ import naive
 import numpy as np
 import pytest
 
-import streamkern
 from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.features import solve_map
 from streamkern.kernels import Gaussian
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_here
@@ -59,25 +57,6 @@ def test_in_single_precision_whitened_sums_keep_the_small_eigenvalues():
     assert np.std(single - double) < 0.01 * np.std(double)
 
 
-# Files.
-
-
-@pytest.mark.parametrize("precision", ["double", "single"])
-def test_forgetting_what_was_merged_is_never_having_read_it(precision):
-    options = {"precision": precision, "alpha": 1.0}
-    relative = 1e-7 if precision == "double" else 1e-3
-
-    def solved(moments):
-        return model(**options).solve(moments).predict(X)
-
-    first = model(**options).moments(X[:500], Y[:500])
-    merged = first.merge(model(**options).moments(X[500:], Y[500:], like=first))
-    whole = model(**options).fit(X, Y, like=first)
-    assert whole.feature_map_.equals(model().fit(X, Y, like=whole).feature_map_)
-    assert close(solved(merged), whole.predict(X), relative)
-    assert close(solved(merged.forget(X[500:], Y[500:])), solved(first), relative)
-
-
 # Fewer features.
 
 
@@ -87,13 +66,6 @@ def test_the_number_of_features_is_chosen_among_the_leading_ones():
     assert len(tried) > 1
     assert len(fitted.coef_) in tried
     assert fitted.evaluate(X, Y)["r2"] > 0.85
-
-
-def test_fewer_features_are_the_fit_of_the_first_landmarks():
-    whole = model().moments(X, Y)
-    few = model(n_components=10).solve(whole)
-    Phi = solve_map(whole.feature_map)[0].transform(X)[:, :10]
-    assert close(few.predict(X), ridge_on(Phi, Y, 0.01), 1e-6)
 
 
 def test_landmarks_that_rows_do_not_make_are_not_missed():
@@ -107,15 +79,6 @@ def test_landmarks_that_rows_do_not_make_are_not_missed():
     assert close(solved.predict(X), model(**options).fit(X, y).predict(X))
     with pytest.raises(ParameterError, match="but n_components is 100"):
         model(n_components=100).solve(moments)
-
-
-def test_a_sparse_model_predicts_from_the_features_it_kept(tmp_path):
-    fitted = model(sparse=6).fit(X, Y)
-    assert len(fitted.coef_) == 6
-    assert fitted.evaluate(X, Y)["r2"] > 0.3
-    fitted.save(tmp_path / "sparse.h5")
-    back = streamkern.load(tmp_path / "sparse.h5")
-    assert np.array_equal(back.predict(X), fitted.predict(X))
 
 
 # Options.

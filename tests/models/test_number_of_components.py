@@ -34,15 +34,6 @@ def ridge(n_components="auto", **options):
     return RandomFeatureRidge(n_components=n_components, **options)
 
 
-def test_sizes_are_halves_of_halves_rounded_to_even_numbers():
-    for sizes in (
-        [64, 128, 256, 512, 1024, 2048, 4096],
-        *([64, 128], [126], [64], [1], [3], [100, 200], [74, 150, 300], [96, 192, 384]),
-        *([124, 250, 500, 1001], [124, 250, 500, 1002]),
-    ):
-        assert nested_sizes(sizes[-1]) == sizes
-
-
 def assert_curve_is_that_of_fits(curve, options, X, y, sizes):
     for size, found, alpha in zip(
         curve["n_components"], curve["cv_rmse"], curve["alpha"], strict=True
@@ -67,35 +58,6 @@ def test_the_curve_is_that_of_fits_with_fewer_features(largest, variant):
     curve = model.report_["components_curve"]
     assert curve["n_components"] == sizes == [64, 128, 256]
     assert_curve_is_that_of_fits(curve, VARIANTS[variant], X, y, sizes)
-
-
-@pytest.mark.parametrize("per_target", [True, False])
-def test_several_targets_share_the_number_of_features(largest, per_target):
-    sizes, (X, y) = largest(128), rows(q=2)
-    model = ridge(per_target=per_target).fit(X, y)
-    curve = model.report_["components_curve"]
-    assert np.shape(curve["cv_rmse"]) == (2, 2)
-    assert np.shape(curve["alpha"]) == ((2, 2) if per_target else (2, 1))
-    assert_curve_is_that_of_fits(curve, {"per_target": per_target}, X, y, sizes)
-    relative = np.square(curve["cv_rmse"]) / y.var(axis=0)
-    assert curve["relative_mse"] == pytest.approx(relative.mean(axis=1), rel=1e-9)
-
-
-@pytest.mark.parametrize("rough", [True, False])
-def test_the_smallest_size_within_a_standard_error_of_the_best_is_chosen(largest, rough):
-    largest(512)
-    model = ridge(kernel=Gaussian(0.3 if rough else 3.0)).fit(*rows(3000, rough=rough))
-    curve = model.report_["components_curve"]
-    scores, errors = np.array(curve["relative_mse"]), curve["standard_errors"]
-    best = int(scores.argmin())
-    good = [
-        size
-        for size, score in zip(curve["n_components"], scores, strict=True)
-        if score <= scores[best] + errors[best]
-    ]
-    assert model.report_["n_components"] == good[0]
-    # A rough function needs more features than a smooth one.
-    assert (good[0] > 64) == rough
 
 
 def test_the_model_is_that_of_a_fit_with_the_chosen_size(largest):

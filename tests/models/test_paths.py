@@ -86,27 +86,6 @@ def test_labels_and_components_are_of_tables_too(folder):
     assert not left()
 
 
-def test_several_targets_are_columns_by_name(folder):
-    model = streamkern.RandomFeatureRidge(**SMALL).fit("all.csv", y=["price", "w"])
-    assert model.predict("new.csv").shape == (120, 2)
-    assert set(model.evaluate("all.csv")) >= {"rmse", "rmse_mean"}
-
-
-def test_a_path_that_cannot_be_is_one_sentence(folder):
-    for arguments, message in (
-        (("all.csv",), "all.csv needs a target; name a column as y .*, of: town, area, w, price"),
-        (("all.csv", "prise"), r"'prise' \(did you mean 'price'\?\); its columns are town"),
-        (("gone.csv", "price"), "gone.csv does not exist"),
-        (("gone.h5",), "gone.h5 does not exist"),
-        (("all.csv", np.ones(120)), "y and sample_weight are names of what it holds"),
-        (("rows.h5", ["cost", "y"]), "of HDF5 one dataset each"),
-        (("rows.h5", "const"), r"no dataset 'const' \(did you mean 'cost'\?\)"),
-    ):
-        with pytest.raises(DataError, match=message):
-            streamkern.RandomFeatureRidge(**SMALL).fit(*arguments)
-    assert not left()
-
-
 def test_what_needs_rows_in_memory_says_so(folder):
     for estimator in (streamkern.ExactKernelRidge(), streamkern.Nystroem()):
         with pytest.raises(DataError, match=r"takes rows themselves, but X is a path or text"):

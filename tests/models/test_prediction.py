@@ -3,7 +3,6 @@
 import json
 import tracemalloc
 from functools import cache
-from unittest.mock import Mock
 
 import dask
 import dask.array as da
@@ -12,8 +11,6 @@ import naive
 import numpy as np
 import pytest
 from rows_read import chunked, store
-from sklearn.base import clone
-from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from tolerances import assert_close
 
 import streamkern
@@ -144,35 +141,7 @@ def test_memory_of_predictions_is_that_of_the_shards_under_way(tmp_path, monkeyp
     assert 8 * 1000 * n > 2 * peak
 
 
-METRICS = {"rmse": root_mean_squared_error, "mae": mean_absolute_error, "r2": r2_score}
-
-
-@pytest.mark.parametrize("shape", [(), (1,), (3,)], ids=str)
-def test_errors_are_those_of_scikit_learn(shape):
-    model, (X, y) = fitted(shape), rows(shape)
-    found = model.evaluate(ArraySource(X, y))
-    assert json.loads(json.dumps(found)) == found == model.evaluate(X, y)
-    assert (found["rows"], found["skipped_rows"]) == (N, 0)
-    for name, metric in METRICS.items():
-        each = metric(y, model.predict(X), multioutput="raw_values")
-        assert np.reshape(found[name], -1) == pytest.approx(each, rel=1e-9)
-        assert np.shape(found[name]) == shape
-        mean = pytest.approx(each.mean(), rel=1e-9) if shape else None
-        assert found.get(f"{name}_mean") == mean
-
-
 # Standard deviations.
-
-
-@pytest.mark.parametrize("options", [{}, {"per_target": True, "fit_intercept": False}], ids=str)
-def test_standard_deviations_of_a_target_are_those_that_it_has_alone(options):
-    model, (X, y) = fitted((3,), 150, n_components=12, **options), rows((3,), 150)
-    new = rows(n=20)[0] + 0.5
-    mean, deviation = model.predict(new, return_std=True)
-    assert np.array_equal(mean, model.predict(new))
-    for j, alpha in enumerate(np.broadcast_to(model.alpha_, 3)):
-        alone = clone(model).set_params(alpha=float(alpha), per_target=False).fit(X, y[:, j])
-        assert deviation[:, j] == pytest.approx(alone.predict(new, return_std=True)[1], rel=1e-8)
 
 
 @pytest.mark.cluster
@@ -211,19 +180,6 @@ def test_a_model_without_its_normal_equations_predicts_but_has_no_standard_devia
         with pytest.raises(ModelFileError, match=sentence):
             asked()
     assert not (tmp_path / "p.h5").exists()
-
-
-def test_deviations_are_factorised_once_a_model(monkeypatch):
-    X, model = rows(n=50)[0], RandomFeatureRidge(Gaussian(1.5), n_components=12, alpha=0.05)
-    deviation = streamkern.predict.deviation.Deviation
-    counted = Mock(side_effect=deviation.of)
-    model.fit(*rows(n=200))  # whose intervals leave out rows by one of their own
-    monkeypatch.setattr(deviation, "of", counted)
-    first, again = (model.predict(X, return_std=True)[1] for _ in range(2))
-    assert np.array_equal(first, again)
-    assert counted.call_count == 1
-    model.fit(*rows(n=100))
-    assert not np.array_equal(model.predict(X, return_std=True)[1], first)
 
 
 # What a model says of its own rows.

@@ -3,7 +3,6 @@ import pytest
 
 from streamkern import Gaussian, Linear, RandomFeatureRidge, load
 from streamkern.errors import StreamkernWarning
-from streamkern.models import held_out_predictors
 
 IDENTITY = {"kernel": Linear(), "feature_map": "identity"}
 SMOOTH = {"kernel": Gaussian(8.0), "n_components": 128}
@@ -89,19 +88,6 @@ def test_moments_without_rows_give_upper_bounds_and_say_so():
     assert rmse < model.report_["cv_rmse"] < 1e-2
     assert cover(model, X, y) == 1.0
     assert model.diagnose(X, y)["rows"] == len(X)
-
-
-def test_the_bound_is_the_rounding_added_to_the_errors_of_both(monkeypatch):
-    model = RandomFeatureRidge(**IDENTITY)
-    moments = model.moments(*rows(0.05))
-    exact = model.solve(moments).report_
-    large = lambda _, weight: np.array([4.0 * weight])  # noqa: E731  of residuals of 0.14
-    monkeypatch.setattr(held_out_predictors, "rounding_at_landmarks", large)
-    with pytest.warns(StreamkernWarning, match="upper bounds"):
-        bound = model.solve(moments).report_
-    assert (exact["errors_from"], bound["errors_from"]) == ("moments", "bound")
-    for name in ("train_rmse", "cv_rmse"):
-        assert bound[name] ** 2 == pytest.approx(exact[name] ** 2 + 4.0, rel=1e-4)
 
 
 def test_errors_of_weighted_rows_are_weighted():

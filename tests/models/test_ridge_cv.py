@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import Ridge, RidgeCV
 
 from streamkern import Gaussian, RandomFeatureRidge
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import DataError
 
 ALPHAS = np.geomspace(1e-2, 1e5, 15)
 
@@ -115,16 +115,6 @@ def test_a_grid_can_be_given_for_every_criterion():
         assert (report["cv_rmse"] is None) == (alpha in {"gcv", "evidence"})
     listed, named = identity(alpha=[1.0, 10.0]), identity(alpha="cv", alphas=[1.0, 10.0])
     assert np.array_equal(listed.fit(X, y).coef_, named.fit(X, y).coef_)
-
-
-def test_a_grid_beside_penalties_that_are_given_is_refused():
-    X, y, _ = rows()
-    for alpha in (1.0, [1.0, 2.0]):
-        with pytest.raises(ParameterError, match="alphas are what to choose from, but alpha is"):
-            identity(alpha=alpha, alphas=[1.0]).fit(X, y)
-    model = identity(alpha="loo")
-    with pytest.raises(ParameterError, match="leave-one-out reads the rows again"):
-        model.solve(model.moments(X, y))
 
 
 def test_the_error_of_all_features_is_not_said_of_a_few():

