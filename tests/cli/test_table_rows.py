@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from commandline import streamkern, unchanged_by
+from commandline import report_of, streamkern, unchanged_by
 from conftest import wait_until
 from rows_read import inside
 
