@@ -44,7 +44,6 @@ CLUSTER = """version: 1
 module: dask.distributed
 class: LocalCluster
 kwargs: {n_workers: 2, threads_per_worker: 1, host: 127.0.0.1}
-config: {distributed: {worker: {memory: {target: 0.6}}}}
 adapt: {minimum: 0, maximum: 4}
 """
 NASTY = [
