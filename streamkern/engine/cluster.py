@@ -166,9 +166,8 @@ def _has_bokeh() -> bool:
 
 def _local_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return options of a LocalCluster, with defaults of ours."""
-    bounded = {"memory_limit": worker_bytes(options["n_workers"])} if "n_workers" in options else {}
     return {
-        **bounded,
+        "memory_limit": worker_bytes(options.get("n_workers") or usable_cores()),
         "dashboard_address": "127.0.0.1:0" if _has_bokeh() else None,
         # What goes wrong in a task comes back as an exception; and that its client has gone is
         # critical to a scheduler, even where both end.

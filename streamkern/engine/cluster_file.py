@@ -70,6 +70,8 @@ class ClusterFile:
             )
         own = dask.config.get(f"{_OWN}.{self.name}", None) or {}
         own = {key.replace("-", "_"): value for key, value in own.items()}
+        if self.name == "KubeCluster":  # standard output is the program's, which may be killed
+            own = {"quiet": True, "idle_timeout": 3600} | own
         groups = {key for key in own.keys() & self.kwargs.keys() if isinstance(own[key], dict)}
         return own | self.kwargs | {key: own[key] | self.kwargs[key] for key in groups}
 
