@@ -126,10 +126,13 @@ def connect(
             address = read_scheduler_file(local_path(scheduler_file))
         elif n_workers is None:
             address = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
+    # Where jobs queue, users say how long that may be.
+    is_set = dask.config.get(NO_WORKERS, None)
+    patience = configured_seconds(NO_WORKERS, "") if is_set else timeout
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(_configuration(is_own=cluster or not address)))
         if cluster is not None:
-            yield _from_file(stack, read_cluster_file(local_path(cluster)), timeout)
+            yield _from_file(stack, read_cluster_file(local_path(cluster)), patience)
             return
         if address is not None:
             client, what = _client_at(address, timeout), f"the scheduler at {address}"
@@ -230,8 +233,7 @@ def _close(running: Any) -> None:
         running.close()
 
 
-def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
-    patience = configured_seconds(NO_WORKERS, f"{timeout} s")
+def _from_file(stack: ExitStack, file: ClusterFile, patience: float) -> Client:
     start = file.cluster_class()
     try:
         call = inspect.signature(start).bind(**file.options(start))

@@ -1,5 +1,6 @@
 """Dask tasks: on a distributed client if there is one, else in this process."""
 
+import importlib.util
 import sys
 import time
 import uuid
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any
+from weakref import WeakSet
 
 import dask
 from dask.delayed import Delayed
@@ -25,6 +27,8 @@ from streamkern.runtime.threads import blas_threads
 
 NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
 _SPAN = {"name": ("streamkern",), "ids": (str(uuid.uuid4()),)}
+# Clients whose workers were asked whether they have this package.
+_checked: WeakSet[Any] = WeakSet()
 # Seconds between two looks at whether there are workers.
 _LOOK = 2.0
 
@@ -103,6 +107,10 @@ def scatter(value: Any) -> Any:
 @contextmanager
 def submitting(client: Any) -> Iterator[None]:
     """Hold to what graphs of this package need while they are sent."""
+    if client not in _checked:
+        with reaching(client):
+            _check_workers(client)
+        _checked.add(client)
     with (
         reaching(client),
         # It is one node, the map, that is large, and no reason for a warning.
@@ -112,6 +120,17 @@ def submitting(client: Any) -> Iterator[None]:
         dask.annotate(span=dask.get_annotations().get("span", _SPAN)),
     ):
         yield
+
+
+def _check_workers(client: Any) -> None:
+    """Raise ClusterError if a worker has not this package, since it would end at the first task."""
+
+    def is_missing() -> bool:
+        return importlib.util.find_spec("streamkern") is None
+
+    found = client.run(is_missing, on_error="ignore")
+    for worker in (worker for worker, missing in found.items() if missing):
+        check_installed(ImportError(f"no streamkern at {worker}"))
 
 
 def submitted(client: Any, root: Any) -> Any:
@@ -130,8 +149,8 @@ def result_of(future: Any) -> Any:
         times = error.allowed_failures + 1
         tasks = str(error.task), *_given_up(future.client, times)
         raise WorkersLostError(tasks, times) from error
-    except ImportError as error:
-        check_installed(error)
+    except (ImportError, RuntimeError) as error:
+        check_installed(error.__cause__ or error)
         raise
     except (CancelledError, NoWorkerError, NoValidWorkerError) as error:
         raise ClusterError(LOST) from error

@@ -33,6 +33,7 @@ Event = dict[str, Any]
 Listener = Callable[[Event], object]
 logger = logging.getLogger(__name__)
 TOPIC = "streamkern"
+_PATIENCE = 5.0  # seconds that a scheduler may take to hear of an event
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _job: ContextVar[str | None] = ContextVar("job", default=None)
 
@@ -133,7 +134,8 @@ def tell(kind: str, **facts: Any) -> None:
     # One that lost its scheduler would wait for it.
     if client is not None and client.status == "running":
         with suppress(Exception):  # a job does not fail because nobody can hear of it
-            client.log_event(TOPIC, event)
+            told = {"topic": TOPIC, "msg": event, "callback_timeout": _PATIENCE}
+            client.sync(client.scheduler.log_event, **told)
 
 
 def _listen(listener: Listener | None, event: Event) -> None:
