@@ -162,9 +162,9 @@ def test_times_of_the_configuration_that_are_none_are_refused():
     from dask.distributed import Client
 
     model = at_landmarks("gaussian")
-    said = r"streamkern.scheduler-timeout .* must be a time such as 60s"
+    said = r"distributed.scheduler.no-workers-timeout .* must be a time such as 60s"
     with (
-        dask.config.set({"streamkern.scheduler-timeout": "10min"}),
+        dask.config.set({"distributed.scheduler.no-workers-timeout": "10min"}),
         Client(n_workers=1, processes=False, dashboard_address=None),
         pytest.raises(ParameterError, match=said),
     ):

@@ -1,33 +1,62 @@
 """Connections to Dask clusters: of a cluster file, an address, a scheduler file, or our own."""
 
+import asyncio
+import importlib.util
 import inspect
+import json
+import logging
 import os
+import re
+import signal
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import dask
-from dask.utils import parse_bytes, parse_timedelta
-from distributed import Client, LocalCluster
+from dask.utils import parse_bytes
+from distributed import Client, LocalCluster, Security, rpc
 
-from streamkern.engine.cluster_file import ClusterFile, read_cluster_file
-from streamkern.engine.cluster_start import configuration, local_options, start_cluster
-from streamkern.engine.futures import NO_WORKERS
-from streamkern.engine.heartbeat import heartbeat_of
-from streamkern.engine.running_scheduler import client_at, read_scheduler_file, seconds_left
-from streamkern.engine.worker_lifetime import restart_missing_workers
+from streamkern.engine.cluster_file import ClusterFile, read_cluster_file, text_of
+from streamkern.engine.scheduler import NO_WORKERS
 from streamkern.errors import ClusterError, ParameterError, first_line
+from streamkern.errors.urls import shown
 from streamkern.monitor.scheduler_plugin import Watch
-from streamkern.runtime.memory import usable_cores
-from streamkern.runtime.resources import LOST
+from streamkern.runtime.memory import usable_cores, worker_bytes
+from streamkern.runtime.resources import LOST, configured_seconds
+from streamkern.runtime.stopping import held
 from streamkern.storage.outputs import local_path
 
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _LINK = "distributed.dashboard.link"
+_SPAWN = "distributed.nanny.pre-spawn-environ"
+_ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s@]+):(\d{1,5})")
+# Of the Dask configuration of clusters of our own: Dask's default, and ours in its place.
+_OURS = {
+    # Dask's takes 5% of a fit; ten samples a second profile it as well.
+    "distributed.worker.profile.interval": ("10ms", "100ms"),
+    # Workers and schedulers keep 1,000 cycles of profiles, of a second, and up to 10,000 entries of
+    # every log: hours of small fits until they stop growing.
+    "distributed.worker.profile.cycle": ("1000ms", "10s"),
+    "distributed.admin.low-level-log-length": (1000, 100),
+    "distributed.admin.log-length": (10_000, 1000),
+    # Every process looks fifty times a second whether it lags; half of what idling takes.
+    "distributed.admin.tick.interval": ("20ms", "200ms"),
+    # So long does work wait on a worker that hangs, before it is started anew.
+    "distributed.scheduler.worker-ttl": ("5 minutes", "60s"),
+    # Work that was on a worker that died is begun again; a shard that kills workers shows soon.
+    "distributed.scheduler.allowed-failures": (3, 10),
+    # Without a limit, tasks would wait for ever for workers that are all gone.
+    NO_WORKERS: (None, "60s"),
+    # What one task frees the next one takes: to give it back at once costs 5% of all cores.  In one
+    # heap, because what threads of a worker free in heaps of their own adds up.
+    f"{_SPAWN}.MALLOC_TRIM_THRESHOLD_": (65536, None),
+    f"{_SPAWN}.MALLOC_ARENA_MAX": (None, 1),
+}
 
 
 @contextmanager
@@ -50,9 +79,8 @@ def connect(
     ----------
     cluster : path, optional
         A YAML file with `version: 1`, `module`, `class`, and optionally `kwargs`, `scale` (workers
-        or jobs to ask for), `adapt` (`minimum`, `maximum`) and `config` (merged into the Dask
-        configuration while connected).  It may choose among five classes, and sizes, resources,
-        names and times; all else your own Dask configuration may hold, as
+        or jobs to ask for) and `adapt` (`minimum`, `maximum`).  It may choose among five classes,
+        and sizes and resources; all else your own Dask configuration may hold, as
         `streamkern.cluster-options.CLASS`.
     scheduler : str, optional
         The address of a running scheduler, such as tcp://10.0.0.1:8786.  Whoever answers there can
@@ -62,10 +90,11 @@ def connect(
     n_workers : int, optional
         Worker processes of a LocalCluster, which listens on this machine's loopback only.
     blas_threads : int
-        BLAS threads of a process of clusters that are started here.
+        BLAS threads of a task, where there is to be a worker for so many cores.
     timeout : float
         Seconds within which a scheduler must answer and a first worker be there.  Where jobs
-        queue, `distributed.scheduler.no-workers-timeout` in `config` is the time to wait.
+        queue, `distributed.scheduler.no-workers-timeout` of the Dask configuration is the time to
+        wait.
 
     Yields
     ------
@@ -97,38 +126,60 @@ def connect(
             address = read_scheduler_file(local_path(scheduler_file))
         elif n_workers is None:
             address = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
+    # Where jobs queue, users say how long that may be.
+    is_set = dask.config.get(NO_WORKERS, None)
+    patience = configured_seconds(NO_WORKERS, "") if is_set else timeout
     with ExitStack() as stack:
-        # The frequencies travel in the graph, once.
-        threshold = max(parse_bytes(dask.config.get(_LARGE_GRAPH, 0)), 256 << 20)
-        stack.enter_context(dask.config.set({_LARGE_GRAPH: threshold, **_page_link()}))
-        if cluster is None and address is not None:
-            client = stack.enter_context(client_at(address, deadline, timeout))
-            _wait_for_worker(client, seconds_left(deadline), f"the scheduler at {address}")
-            _watch(client)
-            yield client
-            return
-        stack.enter_context(dask.config.set(configuration(blas_threads)))
+        stack.enter_context(dask.config.set(_configuration(is_own=cluster or not address)))
         if cluster is not None:
-            file = read_cluster_file(local_path(cluster))
-            yield _from_file(stack, file, timeout)
+            yield _from_file(stack, read_cluster_file(local_path(cluster)), patience)
             return
-        n_workers = n_workers or max(usable_cores() // blas_threads, 1)
-        options = {"n_workers": n_workers, "threads_per_worker": 1, "processes": True}
-        client = _started(stack, partial(LocalCluster, **local_options(options)), "a LocalCluster")
-        _wait_for_worker(client, timeout, "the LocalCluster")
+        if address is not None:
+            client, what = _client_at(address, timeout), f"the scheduler at {address}"
+            stack.enter_context(client)
+            _watch(client)
+            timeout = max(deadline - time.monotonic(), 0.5)
+        else:
+            n_workers = n_workers or max(usable_cores() // blas_threads, 1)
+            options = _local_options({"n_workers": n_workers, "threads_per_worker": 1})
+            what = "a LocalCluster"
+            client = _started(stack, partial(LocalCluster, **options), what)
+        _wait_for_worker(client, timeout, what)
         yield client
 
 
-def _page_link() -> dict[str, str]:
-    """Return the configuration that links of dashboards are made by: to the page of jobs itself."""
+def _configuration(*, is_own: object) -> dict[str, Any]:
+    """Return the Dask configuration while connected; what the user has set counts."""
+    # The frequencies travel in the graph, once.
+    settings = {_LARGE_GRAPH: max(parse_bytes(dask.config.get(_LARGE_GRAPH, 0)), 256 << 20)}
+    # Links of dashboards lead to the page of jobs itself.
     root, status, rest = dask.config.get(_LINK).rpartition("/status")
-    monitored = dask.config.get("streamkern.monitoring", True) and find_spec("bokeh") is not None
-    return {_LINK: f"{root}/{Watch.name}"} if monitored and status and not rest else {}
+    monitored = dask.config.get("streamkern.monitoring", True) and _has_bokeh()
+    if monitored and status and not rest:
+        settings[_LINK] = f"{root}/{Watch.name}"
+    for key, (usual, ours) in _OURS.items() if is_own else ():
+        if dask.config.get(key, None) == usual:
+            settings[key] = ours
+    return settings
+
+
+def _has_bokeh() -> bool:
+    return importlib.util.find_spec("bokeh") is not None
+
+
+def _local_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options of a LocalCluster, with defaults of ours."""
+    return {
+        "memory_limit": worker_bytes(options.get("n_workers") or usable_cores()),
+        "dashboard_address": "127.0.0.1:0" if _has_bokeh() else None,
+        # What goes wrong in a task comes back as an exception; and that its client has gone is
+        # critical to a scheduler, even where both end.
+        "silence_logs": logging.CRITICAL + 1,
+    } | options
 
 
 def _watch(client: Client) -> None:
-    """Look after the scheduler, and have it show jobs, which it needs streamkern for."""
-    heartbeat_of(client).n_waiting += 1  # until it is closed
+    """Have a scheduler show jobs, which it needs streamkern for."""
     if dask.config.get("streamkern.monitoring", True):
         with suppress(Exception):
             client.register_plugin(Watch())
@@ -146,46 +197,122 @@ def _wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "
         raise ClusterError(LOST) from error
 
 
-def _started(stack: ExitStack, start: partial[Any], what: str, *, adaptive: bool = False) -> Client:
+def _started(stack: ExitStack, start: partial[Any], what: str) -> Client:
+    """Return a client of a cluster that is started here, and closed with the stack."""
     try:
-        client = start_cluster(stack, start)
+        with _undisturbed() if start.func is LocalCluster else ExitStack():
+            cluster = start()
+            stack.callback(_close, cluster)
+            client = Client(cluster)
+            stack.callback(_close, client)
     except Exception as error:
         raise ClusterError(
             f"{what} could not be started ({first_line(error)}); correct its options, or start it "
             f"yourself and give its address."
         ) from error
     _watch(client)
-    if isinstance(client.cluster, LocalCluster) and not adaptive:
-        restart_missing_workers(client.cluster)
     return client
 
 
-def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let signals wait while local workers start, which leave Ctrl-C to this process for ever.
+
+    A terminal sends it to all, and what a thread starts has the mask of that thread.
+    """
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        patience = parse_timedelta(file.config.get(NO_WORKERS) or timeout)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ParameterError(
-            f"{file.path}: {NO_WORKERS} must be a time such as 60s, but is not; correct it."
-        ) from error
-    stack.enter_context(dask.config.set(file.config))
+        with held():
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
+
+
+def _close(running: Any) -> None:
+    with held():
+        running.close()
+
+
+def _from_file(stack: ExitStack, file: ClusterFile, patience: float) -> Client:
     start = file.cluster_class()
     try:
         call = inspect.signature(start).bind(**file.options(start))
-        if start is LocalCluster:
-            call.arguments = local_options(call.arguments)
     except TypeError as error:
         raise ParameterError(
             f"{file.path}: {file.name} does not take these kwargs ({error}); correct them."
         ) from error
+    if start is LocalCluster:
+        call.arguments = _local_options(call.arguments)
     what = f"the {file.name} of {file.path}"
-    adaptive = file.adapt is not None
-    client = _started(stack, partial(start, *call.args, **call.kwargs), what, adaptive=adaptive)
+    client = _started(stack, partial(start, *call.args, **call.kwargs), what)
     if file.scale is not None:
         client.cluster.scale(file.scale)
     if file.adapt is not None:
         client.cluster.adapt(**file.adapt)
     # An adaptive cluster may have no worker before there is work.
     if file.adapt is None or file.adapt["minimum"]:
-        remedy = f" with scale or n_workers, or, where jobs queue, set {NO_WORKERS} in its config"
-        _wait_for_worker(client, patience, what, remedy)
+        remedy = f" with scale or n_workers, or, where jobs queue, set {NO_WORKERS} in your Dask"
+        _wait_for_worker(client, patience, what, f"{remedy} configuration")
     return client
+
+
+def read_scheduler_file(path: Path) -> str:
+    """Return the address in a file that `dask scheduler --scheduler-file` wrote."""
+    try:
+        return str(json.loads(text_of(path))["address"])
+    except FileNotFoundError as error:
+        raise ParameterError(
+            f"{path} does not exist; start the scheduler with --scheduler-file first."
+        ) from error
+    except (OSError, RecursionError, ValueError, TypeError, KeyError) as error:
+        raise ParameterError(
+            f"{path} must be the JSON that `dask scheduler --scheduler-file` writes, with an "
+            f"address, but is not; name another file."
+        ) from error
+
+
+def _client_at(address: str, timeout: float) -> Client:
+    """Return a client of the scheduler at an address, or raise ClusterError."""
+    match = _ADDRESS.fullmatch(address)
+    if not match or not 0 < int(match[3]) < 1 << 16:
+        raise ParameterError(
+            f"a scheduler address looks like tcp://host:8786, but {shown(address)!r} was given; "
+            f"correct it."
+        )
+    security = Security().get_connection_args("client")
+    if match[1] in ("tls", "wss") and not security["ssl_context"]:
+        raise ClusterError(
+            f"{address} needs TLS certificates, but none is configured; set distributed.comm.tls "
+            f"in the Dask configuration."
+        )
+    try:
+        kind = _kind_at(address, security, timeout)
+        if kind == "Scheduler":
+            return Client(address, timeout=timeout)
+    except Exception as error:
+        why = "" if isinstance(error, TimeoutError) else f" ({first_line(error)})"
+        raise ClusterError(
+            f"no Dask scheduler answers at {address} within {timeout:g} s{why}; check that it runs "
+            f"and can be reached from here."
+        ) from error
+    raise ClusterError(f"{address} is a Dask {kind}; give the address of its scheduler.")
+
+
+def _kind_at(address: str, security: dict[str, Any], seconds: float) -> str:
+    """Return what serves at an address; a client would wait without end for a silent one."""
+
+    async def identity() -> str:
+        async with asyncio.timeout(seconds), rpc(address, connection_args=security) as server:
+            return str((await server.identity())["type"])
+
+    answer: Future[str] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(asyncio.run(identity()))
+        except BaseException as error:  # noqa: BLE001  it is raised where it is waited for
+            answer.set_exception(error)
+
+    # In a thread, since this one may have a loop, and nobody waits for the thread's end.
+    threading.Thread(target=ask, name="ask", daemon=True).start()
+    return answer.result()

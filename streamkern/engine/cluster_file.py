@@ -1,24 +1,26 @@
-"""Cluster files, checked before anything in them is used.
+"""Cluster files: which of five classes, of what size; checked before anything in them is used.
 
-A cluster file is shared and copied, so it may start clusters but not run code: it names one of five
-classes, and of its options those that `cluster_options.py` allows.
+A cluster file is shared and copied.  Whoever names a host, an image, an address, a folder or a
+program in one can run code in the account of its reader, so all of these are for the user's own
+Dask configuration.
 """
 
 import importlib
+import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dask
+import yaml
 
-from streamkern.engine.cluster_options import OWN_OPTIONS, refuse_others
-from streamkern.engine.plain_yaml import mapping_in
 from streamkern.errors import ClusterError, ParameterError, first_line
-from streamkern.errors.checks import is_integer
+from streamkern.errors.formatting import printable
 from streamkern.runtime.stopping import handlers_kept
 
+_OWN = "streamkern.cluster-options"  # of the user's own configuration
+_MOST_BYTES = 4 << 10  # YAML takes long to read
 # The classes, and where each is.
 _CLASSES = {
     "LocalCluster": "dask.distributed",
@@ -27,27 +29,23 @@ _CLASSES = {
     "PBSCluster": "dask_jobqueue",
     "KubeCluster": "dask_kubernetes.operator",
 }
-_FORMS = (
-    ("module", str, "a module such as dask.distributed"),
-    ("class", str, "a class such as LocalCluster"),
-    ("kwargs", dict, "a mapping"),
-    ("scale", int, "a whole number"),
-    ("adapt", dict, "a mapping of minimum and maximum"),
-    ("config", dict, "a mapping"),
-)
-_KEYS = ("version", *(key for key, _, _ in _FORMS))
+_KEYS = ("version", "module", "class", "kwargs", "scale", "adapt")
+_COUNTS = {"n_workers", "nthreads", "threads_per_worker", "cores", "processes", "job_cpu"}
+_AMOUNTS = {"memory", "memory_limit", "cpu", "job_mem", "walltime"}
+_GROUPS = {"resources", "requests", "limits", "worker_options"}
+# They reach job scripts and command lines: a shell acts on none.
+_AMOUNT = re.compile(r"\d[\d.:+-]*(?: ?[A-Za-z]+)?|auto")
 
 
 @dataclass(frozen=True)
 class ClusterFile:
-    """What a cluster file says, well-formed and harmless; `config` by dotted key."""
+    """What a cluster file says, well-formed and harmless."""
 
     path: Path
     name: str
     kwargs: dict[str, Any]
     scale: int | None
     adapt: dict[str, int] | None
-    config: dict[str, Any]
 
     def cluster_class(self) -> Any:
         module = _CLASSES[self.name]
@@ -70,62 +68,115 @@ class ClusterFile:
                 f"{self.path} needs {job.submit_command}, which is not on this machine; run the "
                 f"command where jobs are submitted."
             )
-        own = dask.config.get(f"{OWN_OPTIONS}.{self.name}", None) or {}
+        own = dask.config.get(f"{_OWN}.{self.name}", None) or {}
         own = {key.replace("-", "_"): value for key, value in own.items()}
+        if self.name == "KubeCluster":  # standard output is the program's, which may be killed
+            own = {"quiet": True, "idle_timeout": 3600} | own
         groups = {key for key in own.keys() & self.kwargs.keys() if isinstance(own[key], dict)}
-        return own | self.kwargs | {key: own[key] | (self.kwargs[key] or {}) for key in groups}
+        return own | self.kwargs | {key: own[key] | self.kwargs[key] for key in groups}
 
 
 def read_cluster_file(path: Path) -> ClusterFile:
     """Read and check a cluster file."""
-    content = mapping_in(path)
-    unknown = sorted(str(key) for key in content if key not in _KEYS)
+    content = _mapping_in(path)
+    unknown = sorted(key for key in content if key not in _KEYS)
     if unknown:
         raise ParameterError(
-            f"{path} has the unknown key {unknown[0]!r}; the known keys are {', '.join(_KEYS)}."
+            f"{path} has the unknown key {printable(unknown[0])[:60]!r}; a file may have "
+            f"{', '.join(_KEYS)}, and all else stands in your own Dask configuration, "
+            f"~/.config/dask."
         )
-    version = content.get("version")
-    if version != 1 or isinstance(version, bool):
-        raise ParameterError(f"{path} must say version: 1, but says {version!r}; correct it.")
-    for key, kind, form in _FORMS:
-        value = content.get(key)
-        if value is None and key not in ("module", "class"):
-            continue
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise ParameterError(f"{path}: {key} must be {form}, not {value!r}; correct it.")
-    scale, adapt = content.get("scale"), content.get("adapt")
-    if scale is not None and scale < 1:
-        raise ParameterError(f"{path}: scale must be 1 or more, not {scale}; correct it.")
-    if scale is not None and adapt is not None:
-        raise ParameterError(f"{path} has both scale and adapt; keep one of them.")
-    if adapt is not None:
-        limits = {"minimum": 0, "maximum": 0} | adapt
-        low, high = limits["minimum"], limits["maximum"]
-        whole = is_integer(low, 0) and is_integer(high, 1)
-        if len(limits) > 2 or not whole or low > high:
-            raise ParameterError(
-                f"{path}: adapt must be {{minimum: 0 or more, maximum: at least that}}, not "
-                f"{adapt}; correct it."
-            )
-        adapt = limits
-    module, name = content["module"], content["class"]
+    if content.get("version") != "1":
+        raise ParameterError(f"{path} must say version: 1; correct it.")
+    name = str(content.get("class"))
     where = _CLASSES.get(name)
-    if where is None or module not in (where, where.removeprefix("dask.")):
+    if where is None or content.get("module") not in (where, where.removeprefix("dask.")):
         known = ", ".join(f"{each} of {place}" for each, place in _CLASSES.items())
         raise ParameterError(
-            f"{path}: class must be one of {known}, not {name} of {module}; start other clusters "
-            f"yourself, and give the address of the scheduler."
+            f"{path}: class must be one of {known}; start other clusters yourself, and give the "
+            f"address of the scheduler."
         )
-    kwargs = content.get("kwargs") or {}
-    config = dict(_dotted(content.get("config") or {}))
-    refuse_others(path, name, kwargs, config)
-    return ClusterFile(path, name, kwargs, scale, adapt, config)
+    scale, adapt = content.get("scale"), content.get("adapt")
+    if scale is not None and (adapt is not None or not _is_count(scale) or int(scale) < 1):
+        raise ParameterError(
+            f"{path}: scale must be a whole number of 1 or more, without adapt beside it; "
+            f"correct it."
+        )
+    kwargs = _checked(path, content.get("kwargs", {}), "kwargs", name)
+    limits = None if adapt is None else _limits(path, adapt)
+    return ClusterFile(path, name, kwargs, None if scale is None else int(scale), limits)
 
 
-def _dotted(config: dict[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested mappings by dotted key: merged so, they replace no neighbours."""
-    for key, value in config.items():
-        if isinstance(value, dict) and value:
-            yield from _dotted(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+def text_of(path: Path) -> str:
+    """Return what a small file holds; nobody may ever write to a pipe, or end what is in it."""
+    if not path.is_file():
+        path.stat()
+        raise OSError("it is no plain file")
+    if path.stat().st_size > _MOST_BYTES:
+        raise OSError(f"it has more than {_MOST_BYTES >> 10} KiB")
+    return path.read_text(encoding="utf-8")
+
+
+def _mapping_in(path: Path) -> dict[str, Any]:
+    """Return what a file holds in texts, lists and mappings alone: no tag or alias counts."""
+    try:
+        text = text_of(path)
+    except FileNotFoundError as error:
+        raise ParameterError(f"{path} does not exist; name a cluster file.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path} cannot be read ({error}); name a cluster file.") from error
+    try:
+        # A few lines of aliases can stand for more values than memory holds.
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+            raise ParameterError(f"{path} uses YAML aliases; write the values out.")
+        content = yaml.load(text, yaml.BaseLoader)  # noqa: S506  it makes texts alone
+    except (yaml.YAMLError, RecursionError) as error:
+        # Not the line itself, which may hold a password.
+        mark = getattr(error, "problem_mark", None)
+        place = f" in line {mark.line + 1}" if mark else ""
+        raise ParameterError(f"{path} is not plain YAML{place}; correct it.") from error
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise ParameterError(
+            f"{path} must be a mapping with version, module and class; write it as in the example "
+            f"cluster.yaml."
+        )
+    return content
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9]{1,9}", value) is not None
+
+
+def _limits(path: Path, adapt: Any) -> dict[str, int]:
+    given = {"minimum": "0"} | adapt if isinstance(adapt, dict) else {}
+    if set(given) == {"minimum", "maximum"} and all(map(_is_count, given.values())):
+        limits = {key: int(value) for key, value in given.items()}
+        if max(limits["minimum"], 1) <= limits["maximum"]:
+            return limits
+    raise ParameterError(
+        f"{path}: adapt must be {{minimum: 0 or more, maximum: at least that}}; correct it."
+    )
+
+
+def _checked(path: Path, values: Any, within: str, cluster: str) -> dict[str, Any]:
+    """Return options as their class takes them, or raise ParameterError of one."""
+    if not isinstance(values, dict):
+        raise ParameterError(f"{path}: {within} must be a mapping; correct it.")
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        name = f"{within}.{printable(str(key))[:60]}"
+        if key in _GROUPS:
+            found[key] = _checked(path, value, name, cluster)
+        elif key in _COUNTS and _is_count(value):
+            found[key] = int(value)
+        elif key in _AMOUNTS and isinstance(value, str) and _AMOUNT.fullmatch(value):
+            found[key] = value
+        else:  # not the value, which may be a password
+            form = "a whole number" if key in _COUNTS else "a number, or one with a unit"
+            wrong = f"must be {form}; correct it, or"
+            other = "is not allowed in a cluster file, which says sizes and resources alone;"
+            raise ParameterError(
+                f"{path}: {name} {wrong if key in _COUNTS | _AMOUNTS else other} set it in your "
+                f"own Dask configuration, ~/.config/dask, as {_OWN}.{cluster}."
+            )
+    return found

@@ -13,6 +13,7 @@ The graph depends on the source and the options alone, and runs on whatever sche
 import math
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -24,10 +25,9 @@ from tlz import partition_all
 
 from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.partials import SAVED, Partial, PassOptions, check_complete, merge_groups
-from streamkern.engine.retries import Attempts
 from streamkern.engine.scheduler import compute, delayed, is_delayed, persist
 from streamkern.engine.shard_task import ComputeSlots, accumulate_shard, pass_facts
-from streamkern.runtime.events import passing, tell
+from streamkern.runtime.events import Event, passing, tell
 from streamkern.runtime.memory import reset_peak
 from streamkern.runtime.resources import current_client, local_threads
 from streamkern.sources import Shard, Source
@@ -36,10 +36,6 @@ from streamkern.statistics import Statistic
 from streamkern.storage.checkpoints import Checkpoint
 
 S = TypeVar("S", bound=Statistic)
-
-# What to do where workers die faster than sums are made.
-_LONGER = "give a checkpoint (--checkpoint DIR), which keeps them, or workers that live longer"
-_AGAIN = "run this again, which goes on from the checkpoint, with workers that live longer"
 
 
 @dataclass(frozen=True)
@@ -158,11 +154,10 @@ def accumulate(
     client, pool = current_client(), n_slots + 1  # threads: one more reads
     if client is None:
         reset_peak()
-    begun, attempts = time.perf_counter(), Attempts()
-    check = partial(attempts.check, _LONGER if checkpoint is None else _AGAIN)
+    begun, attempts = time.perf_counter(), Counter[int]()
     facts = pass_facts(source, shards, None if of_task else statistic.work)
     with (
-        passing(job, label, attempts.heard, **facts),
+        passing(job, label, partial(_count, attempts), **facts),
         naming_rows(source, shards, f"accumulate-{label}-{job}"),
     ):
         n_resumed = sum(shard.n_rows for shard in resumed)
@@ -170,11 +165,11 @@ def accumulate(
             tell("resumed", **{"pass": job}, rows=n_resumed, shards=len(resumed))
         if keep:
             root = persist(root, pool)
-            merged = compute(delayed(Partial.counts, root, name=f"rows-{label}"), check=check)
+            merged = compute(delayed(Partial.counts, root, name=f"rows-{label}"))
             whole = delayed(Partial.whole, root, zero, name=f"whole-{label}")
             merged = merged._replace(statistic=whole)
         else:
-            merged = compute(root, pool, check=check)
+            merged = compute(root, pool)
             if not of_task:
                 merged = merged._replace(statistic=statistic.attached(merged.statistic))
     source.check_unchanged()
@@ -184,10 +179,15 @@ def accumulate(
         n_rows=merged.n_rows,
         n_skipped=merged.n_skipped,
         n_shards=len(shards),
-        retried_shards=attempts.n_retried,
+        retried_shards=sum(times > 1 for times in attempts.values()),
         resumed_shards=len(resumed),
         resumed_rows=n_resumed,
         peak_worker_bytes=merged.peak_bytes,
         seconds=time.perf_counter() - begun,
         n_weightless=merged.n_weightless,
     )
+
+
+def _count(attempts: Counter[int], event: Event) -> None:
+    if event["kind"] == "shard begun":
+        attempts[event["shard"]] += 1

@@ -1,50 +1,36 @@
 """Dask tasks: on a distributed client if there is one, else in this process."""
 
-import os
+import importlib.util
 import sys
-import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 import dask
-import dask.threaded
 from dask.delayed import Delayed
 
-from streamkern.engine.futures import ForgottenError, Patience, result_of, submitted, submitting
-from streamkern.engine.heartbeat import heartbeat_of
-from streamkern.errors import ClusterError
-from streamkern.runtime.private_names import forget_current_client, instances_of
-from streamkern.runtime.resources import LOST, current_client, local_scheduler, reaching
+from streamkern.errors import ClusterError, WorkersLostError
+from streamkern.runtime.resources import (
+    LOST,
+    check_installed,
+    configured_seconds,
+    current_client,
+    local_scheduler,
+    reaching,
+)
 from streamkern.runtime.scratch import aligned
 from streamkern.runtime.threads import blas_threads
 
-# What was sent to workers, by the futures that stand for it, to be sent again if they die.
-_sent: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-# How often something is sent before the cluster counts as lost, and seconds in between.
-_MOST_SENT, _AGAIN = 10, 0.5
-
-
-def _begin_anew() -> None:
-    """Leave to a parent its pools and clients, whose threads a child that was forked has not."""
-    dask.threaded.default_pool = None
-    dask.threaded.pools.clear()
-    dask.threaded.pools_lock = threading.Lock()
-    if "distributed.client" in sys.modules:
-        from distributed import Client  # noqa: PLC0415  where it is used
-
-        forget_current_client()
-        for client in instances_of(Client):
-            client.status = "closed"
-        if dask.config.get("scheduler", None) == "dask.distributed":
-            dask.config.config["scheduler"] = None  # without the lock that `set` takes
-
-
-os.register_at_fork(after_in_child=_begin_anew)
+NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
+_SPAN = {"name": ("streamkern",), "ids": (str(uuid.uuid4()),)}
+# Clients whose workers were asked whether they have this package.
+_checked: WeakSet[Any] = WeakSet()
+# Seconds between two looks at whether there are workers.
+_LOOK = 2.0
 
 
 def delayed(function: Callable[..., Any], *arguments: Any, name: str) -> Any:
@@ -62,32 +48,17 @@ def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*aligned(arguments))
 
 
-def compute(
-    root: Any, n_threads: int | None = None, *, check: Callable[[], Any] | None = None
-) -> Any:
-    """Return the value of a task, or raise what it raises, or `check`, called now and then."""
+def compute(root: Any, n_threads: int | None = None) -> Any:
+    """Return the value of a task, or raise what it raises."""
     client = current_client()
     if client is None:
         return _locally(dask.compute, root, n_threads)
-    heartbeat = heartbeat_of(client)
-    heartbeat.n_waiting += 1
+    future = submitted(client, root)
     try:
-        for _ in range(_MOST_SENT):
-            future = submitted(client, root)
-            try:
-                return aligned(result_of(future, check))
-            except ForgottenError:
-                if not _sent_again(client, root):
-                    raise
-            finally:
-                with suppress(Exception):  # of a client that is closed
-                    future.cancel()
-    except KeyboardInterrupt:
-        heartbeat.is_left = True
-        raise
+        return aligned(result_of(future))
     finally:
-        heartbeat.n_waiting -= 1
-    raise ClusterError(LOST)
+        with suppress(Exception):  # of a client that is closed
+            future.release()
 
 
 def persist(root: Any, n_threads: int | None = None) -> Any:
@@ -124,40 +95,94 @@ def _together(*values: Any) -> tuple[Any, ...]:
 def scatter(value: Any) -> Any:
     """Return a value as an argument for many tasks: sent once, where tasks run elsewhere.
 
-    It is on two workers, if there are so many; if both die, `compute` sends it again for a task
-    that takes it as an argument.  A task, or None, is returned as it is.
+    The scheduler keeps it, and gives it to another worker if those die that have it.  A task, or
+    None, is returned as it is.
     """
-    client = current_client()
-    if client is None or value is None or is_delayed(value):
+    if current_client() is None or value is None or is_delayed(value):
         return value
-    sent = _scattered(client, f"{type(value).__name__}-{uuid.uuid4().hex}", value)
-    _sent[sent] = value
-    return sent
+    name = f"{type(value).__name__}-{uuid.uuid4().hex}"
+    return persist(dask.delayed(value, traverse=False, name=name))
 
 
-def _scattered(client: Any, key: str, value: Any) -> Any:
-    """Return the future of a value on two workers, whichever die while it is sent."""
-    for _ in range(_MOST_SENT):
-        patience = Patience(client)
-        while not patience.look():
-            time.sleep(_AGAIN)
-        with suppress(OSError, KeyError, ValueError):  # because a worker has died
-            sent = client.scatter({key: value})[key]
-            client.replicate([sent], n=2)
-            return sent
-        time.sleep(_AGAIN)
-    raise ClusterError(LOST)
+@contextmanager
+def submitting(client: Any) -> Iterator[None]:
+    """Hold to what graphs of this package need while they are sent."""
+    if client not in _checked:
+        with reaching(client):
+            _check_workers(client)
+        _checked.add(client)
+    with (
+        reaching(client),
+        # It is one node, the map, that is large, and no reason for a warning.
+        dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}),
+        # Of every span Dask keeps measures for ever; without one, of ours or the caller's, it makes
+        # some a pass.
+        dask.annotate(span=dask.get_annotations().get("span", _SPAN)),
+    ):
+        yield
 
 
-def _sent_again(client: Any, root: Any) -> bool:
-    """Send what a task needs and no worker has any more; say whether there was something."""
-    needed = {key for node in root.dask.values() for key in getattr(node, "dependencies", ())}
-    lost = []
-    for future in [each for each in list(_sent) if each.key in needed]:
-        with reaching(client), suppress(CancelledError):
-            if any(client.who_has([future]).values()):
-                continue
-        lost.append(future)
-    for future in lost:
-        _scattered(client, future.key, _sent[future])
-    return bool(lost)
+def _check_workers(client: Any) -> None:
+    """Raise ClusterError if a worker has not this package, since it would end at the first task."""
+
+    def is_missing() -> bool:
+        return importlib.util.find_spec("streamkern") is None
+
+    found = client.run(is_missing, on_error="ignore")
+    for worker in (worker for worker, missing in found.items() if missing):
+        check_installed(ImportError(f"no streamkern at {worker}"))
+
+
+def submitted(client: Any, root: Any) -> Any:
+    with submitting(client):
+        return client.compute(root)
+
+
+def result_of(future: Any) -> Any:
+    """Return the value of a future, or raise what it raised, or why there will be none."""
+    from distributed import KilledWorker  # noqa: PLC0415  where a client is
+    from distributed.scheduler import NoValidWorkerError, NoWorkerError  # noqa: PLC0415
+
+    try:
+        return _awaited(future)
+    except KilledWorker as error:
+        times = error.allowed_failures + 1
+        tasks = str(error.task), *_given_up(future.client, times)
+        raise WorkersLostError(tasks, times) from error
+    except (ImportError, RuntimeError) as error:
+        check_installed(error.__cause__ or error)
+        raise
+    except (CancelledError, NoWorkerError, NoValidWorkerError) as error:
+        raise ClusterError(LOST) from error
+
+
+def _given_up(client: Any, times: int) -> list[str]:
+    """Return the tasks at which workers died so often: the one to blame, and those beside it."""
+
+    def found(dask_scheduler: Any) -> list[str]:
+        tasks = dask_scheduler.tasks.values()
+        return [str(each.key) for each in tasks if each.suspicious >= times]
+
+    with suppress(Exception):  # where the scheduler is gone too
+        return list(client.run_on_scheduler(found))
+    return []
+
+
+def _awaited(future: Any) -> Any:
+    """Return the value of a future, unless there are no workers for too long."""
+    patience, last_seen = configured_seconds(NO_WORKERS, _NO_WORKERS_DEFAULT), time.monotonic()
+    while True:
+        try:
+            return future.result(timeout=_LOOK)
+        except TimeoutError:
+            if future.done():  # by now, or with an error of this kind
+                return future.result()
+        with reaching(future.client):
+            n_threads = future.client.nthreads()
+        if n_threads:
+            last_seen = time.monotonic()
+        elif time.monotonic() - last_seen > patience:
+            raise ClusterError(
+                f"the cluster has had no workers for {patience:.3g} s; start some, and run this "
+                f"again, or set {NO_WORKERS} in the Dask configuration to wait longer."
+            )

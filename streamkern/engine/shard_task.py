@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from queue import LifoQueue
 from typing import Any
 
+from streamkern.engine.feature_stores import found_store
 from streamkern.engine.partials import SAVED, Partial, PassOptions
 from streamkern.runtime.events import tell_from_task
-from streamkern.runtime.feature_store import found_store
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import current_worker, metered
 from streamkern.runtime.scratch import Scratch, aligned

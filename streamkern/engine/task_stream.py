@@ -14,8 +14,7 @@ from dask import delayed
 from dask.base import named_schedulers
 from tlz import partition_all
 
-from streamkern.engine.futures import result_of, submitted
-from streamkern.engine.scheduler import is_delayed, persist
+from streamkern.engine.scheduler import is_delayed, persist, result_of, submitted
 from streamkern.engine.shard_task import ComputeSlots, apply_to_shard, pass_facts
 from streamkern.runtime.events import passing
 from streamkern.runtime.resources import current_client, local_scheduler, local_threads, reaching

@@ -5,6 +5,17 @@ Events are dictionaries of plain values, so that they travel.  `kind` says what 
 
 Tasks tell of shards and merges, and `worker` is the address of theirs, or empty in the process that
 started the job.  All else is told by that process.
+
+- `job begun`: name, client, dashboard; `job ended`: error, which is None where it went well
+- `planned`: worker_bytes, allowed_bytes; seconds of the main pass, and how often it reads the rows
+- `solution planned`: flops that all slots could do while some of them solve
+- `searching`: seconds of its budget, or 0; `tried`: setting, error over the targets' deviation
+- `pass begun`: label, rows, shards, row_bytes, row_flops; `pass ended`: error
+- `resumed`, from a checkpoint: rows, shards
+- `shard begun`, `shard failed`: shard, worker; `worker lost`, which the scheduler tells: worker
+- `shard done`: besides rows, elapsed, seconds by activity, peak_bytes, attainable
+- `merged`: seconds; `validated`: the error on the rows to come after rows, leading, n_components
+- `solved`: seconds, alpha, cv_rmse, alpha_curve
 """
 
 import logging
@@ -13,7 +24,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
-from numbers import Integral, Real
 from typing import Any
 
 from streamkern.errors import first_line
@@ -21,40 +31,9 @@ from streamkern.runtime.resources import current_client, current_worker, reachin
 
 Event = dict[str, Any]
 Listener = Callable[[Event], object]
-_TEXT_OR_NONE = (str, type(None))
-_SHARD: dict[str, Any] = {"pass": str, "shard": Integral, "worker": str}
-# The fields of every kind of event, and the type of each, or None where any will do.
-FIELDS: dict[str, dict[str, Any]] = {
-    "job begun": {"job": str, "name": str, "client": _TEXT_OR_NONE, "dashboard": _TEXT_OR_NONE},
-    # `seconds` are those of the main pass, which reads the rows `readings` times.
-    "planned": {"job": str, "worker_bytes": Real, "allowed_bytes": Real, "seconds": Real}
-    | {"readings": Integral},
-    # `flops` are what all slots could do while some of them solve.
-    "solution planned": {"job": str, "flops": Real},
-    # Of a search, whose budget is in seconds, or 0; errors are over the deviation of the targets.
-    "searching": {"job": str, "seconds": Real},
-    "tried": {"job": str, "setting": str, "error": Real},
-    "pass begun": {"job": str, "pass": str, "label": str, "rows": Integral, "shards": Integral}
-    | {"row_bytes": Real, "row_flops": Real},
-    # From a checkpoint.
-    "resumed": {"pass": str, "rows": Integral, "shards": Integral},
-    "shard begun": _SHARD,
-    "shard failed": _SHARD,
-    "worker lost": {"pass": str, "worker": str},  # told by the scheduler
-    "shard done": _SHARD
-    | {"rows": Integral, "elapsed": Real, "seconds": dict, "peak_bytes": Real, "attainable": Real},
-    "merged": {"pass": str, "worker": str, "seconds": Real},
-    # `error` is the RMSE on the rows to come after `rows`.
-    "validated": {"pass": str, "rows": Integral, "error": Real, "leading": Integral}
-    | {"n_components": Integral},
-    # `error` is None where it went well.
-    "pass ended": {"pass": str, "error": _TEXT_OR_NONE},
-    "solved": {"job": str, "seconds": dict, "alpha": None, "cv_rmse": None, "alpha_curve": None},
-    "job ended": {"job": str, "error": _TEXT_OR_NONE},
-}
-
 logger = logging.getLogger(__name__)
 TOPIC = "streamkern"
+_PATIENCE = 5.0  # seconds that a scheduler may take to hear of an event
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _job: ContextVar[str | None] = ContextVar("job", default=None)
 
@@ -155,7 +134,8 @@ def tell(kind: str, **facts: Any) -> None:
     # One that lost its scheduler would wait for it.
     if client is not None and client.status == "running":
         with suppress(Exception):  # a job does not fail because nobody can hear of it
-            client.log_event(TOPIC, event)
+            told = {"topic": TOPIC, "msg": event, "callback_timeout": _PATIENCE}
+            client.sync(client.scheduler.log_event, **told)
 
 
 def _listen(listener: Listener | None, event: Event) -> None:

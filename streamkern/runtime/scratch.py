@@ -1,15 +1,10 @@
 """Memory of arrays: working memory that is taken once, and alignment of what came as bytes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
 from streamkern._typing import Array
-
-if TYPE_CHECKING:
-    from streamkern.runtime.feature_store import FeatureStore
 
 
 class Scratch:
@@ -17,13 +12,13 @@ class Scratch:
 
     def __init__(self) -> None:
         # Where features of the rows may be from an earlier pass.
-        self.store: FeatureStore | None = None
+        self.store: Any = None
         self._held: dict[str, Array] = {}
-        self._parts: dict[str, Scratch] = {}
+        self._parts: dict[str, Self] = {}
 
-    def part(self, name: str) -> Scratch:
+    def part(self, name: str) -> Self:
         """Return memory of its own for a part of a computation that uses the same names."""
-        return self._parts.setdefault(name, Scratch())
+        return self._parts.setdefault(name, type(self)())
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
         """Return an array with any values, the same memory as under this name before if it fits."""

@@ -81,14 +81,6 @@ def held() -> Iterator[None]:
             os.kill(os.getpid(), number)
 
 
-def is_asked_to_stop() -> bool:
-    """Say whether a signal to stop waits, held or blocked."""
-    waits = signal.SIGINT in signal.sigpending()
-    return Held.number is not None or (
-        waits and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
-    )
-
-
 def unless_deaf(handler: Callable[..., object]) -> Callable[..., None]:
     """Return a handler that tries again soon where its exception would be lost, or do harm."""
 

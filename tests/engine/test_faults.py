@@ -30,10 +30,8 @@ from troubles import (
 )
 
 import streamkern
-from streamkern.engine import worker_lifetime
-from streamkern.engine.futures import _awaited
 from streamkern.engine.scheduler import compute, delayed, scatter
-from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
+from streamkern.errors import ClusterError, WorkersLostError
 from streamkern.runtime.events import observed
 from streamkern.runtime.resources import current_resources, reaching
 from streamkern.sources.base import naming_rows
@@ -83,8 +81,7 @@ def test_what_happens_to_a_worker_once_is_survived(workers, expected, tmp_path, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trouble", [lose_network, leave], ids=["network", "graceful"])
-def test_a_worker_that_goes_is_survived_and_replaced(workers, expected, trouble, monkeypatch):
-    monkeypatch.setattr(worker_lifetime, "_PATIENCE", 1.0)
+def test_a_worker_that_goes_is_survived(workers, expected, trouble):
     begun = time.monotonic()
     victim = min(workers.nthreads())
     ask = partial(workers.run, trouble, workers=[victim], on_error="ignore")
@@ -93,7 +90,6 @@ def test_a_worker_that_goes_is_survived_and_replaced(workers, expected, trouble,
         result = moments(seconds=0.2)
     assert time.monotonic() - begun < 60
     assert sums(result) == expected
-    workers.wait_for_workers(2, timeout=60)
     assert victim not in workers.nthreads()
 
 
@@ -122,18 +118,6 @@ def test_the_shard_is_named_that_was_given_up_with_a_merge_of_others():
         raise WorkersLostError(tasks, 3)
     sent = pickle.loads(pickle.dumps(error.value))  # noqa: S301  our own
     assert (str(sent), sent.tasks, sent.times) == (str(error.value), tasks, 3)
-
-
-@pytest.mark.slow
-def test_a_pass_that_loses_sums_faster_than_it_makes_them_stops():
-    allowed = {"streamkern.shard-attempts": 3, "distributed.scheduler.allowed-failures": 100}
-    match = r"^shard \d+ was begun \d+ times, because workers died .* allows 3; give a checkpoint"
-    with (
-        dask.config.set(allowed),
-        streamkern.connect(n_workers=2),
-        pytest.raises(ClusterError, match=match),
-    ):
-        moments(segfault)
 
 
 @pytest.fixture
@@ -209,76 +193,30 @@ def test_a_pass_whose_scheduler_dies_stops_and_goes_on_elsewhere(cluster, tmp_pa
     assert sums(result) == expected
 
 
-@pytest.fixture
-def standing_still(cluster):
-    """The address of a scheduler, and a function that stops it and then does something."""
+@pytest.mark.slow
+def test_ctrl_c_is_heard_while_the_scheduler_stands_still(cluster):
     address, _ = cluster
-    process = scheduler_process(address)
-
-    def stop_and(do=lambda: None):
-        process.suspend()
-        do()
-
-    yield address, stop_and
-    process.resume()
-
-
-@pytest.mark.slow
-def test_a_scheduler_that_stands_still_is_told_of_and_given_up(standing_still):
-    address, stop_it = standing_still
-    begun = time.monotonic()
-    with (
-        dask.config.set({"streamkern.scheduler-timeout": "5s"}),
-        streamkern.connect(scheduler=address),
-        observed(When(stop_it)),
-        pytest.warns(StreamkernWarning, match=rf"{address} has not .* 0.5 s; given up after 5 s"),
-        pytest.raises(ClusterError, match=r"has not answered for 5 s; .*--checkpoint DIR keeps"),
-    ):
-        moments(seconds=0.3)
-    assert time.monotonic() - begun < 60
-    assert dask.base.get_scheduler() is None  # and not a client that is closed
-
-
-@pytest.mark.slow
-def test_ctrl_c_is_heard_while_the_scheduler_stands_still(standing_still):
-    address, stop_and = standing_still
-    sent = []
+    process, sent = scheduler_process(address), []
 
     def interrupt():
         sent.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
-    ctrl_c = threading.Timer(0.5, interrupt).start
-    with (
-        pytest.raises(KeyboardInterrupt),
-        streamkern.connect(scheduler=address),
-        observed(When(partial(stop_and, ctrl_c))),
-    ):
-        moments(seconds=0.3)
-    assert time.monotonic() - sent[0] < 15
+    def stand_still():
+        process.suspend()
+        threading.Timer(0.5, interrupt).start()
 
-
-class Late:
-    """A future whose result comes between two looks, or is an error of the task itself."""
-
-    client = None
-
-    def __init__(self, error=None):
-        self.error = error
-
-    def result(self, timeout=None):
-        if timeout is not None or self.error:
-            raise TimeoutError if timeout is not None else self.error
-        return 42
-
-    def done(self):
-        return True
-
-
-def test_a_result_that_comes_between_two_looks_is_taken():
-    assert _awaited(Late()) == 42
-    with pytest.raises(TimeoutError, match="of the task"):
-        _awaited(Late(TimeoutError("of the task")))
+    try:
+        with (
+            dask.config.set({"distributed.comm.timeouts.connect": "4s"}),
+            pytest.raises(KeyboardInterrupt),
+            streamkern.connect(scheduler=address),
+            observed(When(stand_still)),
+        ):
+            moments(seconds=0.3)
+        assert time.monotonic() - sent[0] < 15
+    finally:
+        process.resume()
 
 
 def test_a_pass_is_in_the_span_of_its_caller_and_what_dask_measures_does_not_grow(
@@ -324,7 +262,6 @@ def summed(values, pids=(), mark=None):
 def test_what_was_sent_to_workers_is_sent_again_when_all_of_them_die(workers, tmp_path):
     values = np.arange(1000.0)
     sent = scatter(values)
-    assert len(workers.who_has(sent)[sent.key]) == 2
     for died in ("while idle", "at the task"):
         pids, mark = list(workers.run(os.getpid).values()), tmp_path / died
         if died == "while idle":

@@ -22,6 +22,8 @@ WORKER = (
 )
 # What a site says of its jobs, as the pages do.
 SITE = {
+    "queue": "normal",
+    "account": "project",
     "local-directory": "/tmp",  # noqa: S108  of a node
     "log-directory": "logs",
     "worker-extra-args": ["--lifetime", "235m", "--lifetime-stagger", "4m"],

@@ -77,7 +77,9 @@ def created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[di
 
 def test_what_the_cluster_file_asks_of_the_operator_is_what_it_takes(created, tmp_path, rows):
     file, image = read_cluster_file(FILES / "kubernetes.yaml"), "registry.example.org/one:latest"
-    own = configured(tmp_path, kubernetes={"image": image, "namespace": "default"})
+    own = configured(
+        tmp_path, kubernetes={"image": image, "namespace": "default", "name": "streamkern"}
+    )
     fit = fit_started(tmp_path, rows, "--cluster", file.path, env=os.environ | own)
     output, errors = fit.communicate(timeout=120)
     assert fit.returncode == 1

@@ -20,10 +20,12 @@ from places import (
 )
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+ADAPT = {"minimum": 1, "maximum": 3}
 
 
-def test_a_local_cluster_gives_the_same_bits(tmp_path, rows, expected):
-    file = adjusted("local.yaml", tmp_path, {"n_workers": 2})
+@pytest.mark.parametrize(("name", "top"), [("local", {}), ("adaptive", {"adapt": ADAPT})])
+def test_a_local_cluster_gives_the_same_bits(tmp_path, rows, expected, name, top):
+    file = adjusted(f"{name}.yaml", tmp_path, {"n_workers": 2}, **top)
     report_of(fit_started(tmp_path, rows, "--cluster", file))
     assert bits(tmp_path / "model.h5") == expected
 

@@ -1,23 +1,15 @@
 """What the current scheduler offers, and results in order."""
 
-import multiprocessing
-import os
-import signal
 import threading
 import time
-import warnings
 import weakref
 
 import dask
-import dask.array as da
 import numpy as np
 import pytest
 from conftest import wait_until
 from dask import delayed
-from sklearn.base import clone
 
-import streamkern
-from streamkern import RandomFeatureRidge
 from streamkern.engine.task_stream import stream
 from streamkern.runtime import resources
 from streamkern.runtime.resources import current_resources
@@ -143,50 +135,3 @@ def test_what_is_set_for_the_caller_is_set_for_its_tasks():
     tasks = (delayed(np.geterr, pure=False)() for _ in range(5))
     with dask.config.set(scheduler="threads", num_workers=2), np.errstate(over="raise"):
         assert [found["over"] for found in stream(tasks)] == ["raise"] * 5
-
-
-def in_a_fork(function, seconds):
-    """What a function returns in a forked child, which has the threads of its parent no more."""
-    there, here = multiprocessing.Pipe(duplex=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads
-        child = os.fork()
-    if not child:
-        try:
-            here.send(function())
-        finally:
-            os._exit(0)
-    try:
-        assert there.poll(seconds), "the child hangs"
-        return there.recv()
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    X = np.random.default_rng(0).standard_normal((400, 3))
-    return RandomFeatureRidge("gaussian", n_components=16, alpha=1.0).fit(X, X[:, 0]), X
-
-
-TO_FORK = {
-    "a fit": lambda model, X: clone(model).fit(X, X[:, 0]).predict(X),
-    "a lazy prediction": lambda model, X: model.predict(da.from_array(X, chunks=50)).compute(),
-    "deviations": lambda model, X: model.predict(X, return_std=True)[1],
-}
-
-
-@pytest.mark.parametrize("what", TO_FORK)
-def test_a_child_that_is_forked_computes_what_its_parent_did(what, fitted):
-    found = in_a_fork(lambda: TO_FORK[what](*fitted), seconds=10)
-    assert np.array_equal(found, TO_FORK[what](*fitted))
-
-
-@pytest.mark.cluster
-def test_a_child_that_is_forked_leaves_the_client_to_its_parent(fitted):
-    with streamkern.connect(n_workers=1) as client:
-        for compute in TO_FORK.values():
-            found = in_a_fork(lambda compute=compute: compute(*fitted), seconds=10)
-            assert np.array_equal(found, compute(*fitted))
-        assert client.nthreads()

@@ -129,13 +129,14 @@ def jobs(slurm, *options):
 
 def cluster_file(folder, **changes):
     """The file of the repository, for two jobs of this machine."""
-    kwargs = {"account": None, "walltime": "00:10:00", "memory": "2GB"}
+    kwargs = {"walltime": "00:10:00", "memory": "2GB"}
     return adjusted("slurm.yaml", folder, kwargs | changes, adapt={"minimum": 2, "maximum": 2})
 
 
 def site(folder):
     """What a site says of its jobs in the user's own configuration."""
     return {
+        "queue": "normal",
         "interface": "lo",
         "local-directory": str(folder),
         "scheduler-options": {"dashboard_address": "127.0.0.1:0"},

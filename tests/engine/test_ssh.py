@@ -73,7 +73,7 @@ def login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
         sshd.wait(10)
 
 
-def place_of(folder, login, own=None, **top):
+def place_of(folder, login, own=None):
     """The file of the repository, and an environment whose hosts are this machine."""
     connect = {
         "port": login.port,
@@ -87,9 +87,10 @@ def place_of(folder, login, own=None, **top):
         "scheduler_options": {"port": 0, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"},
     }
     own = {"cluster-options": {"SSHCluster": hosts | (own or {})}}
+    soon = {"scheduler": {"idle-timeout": "20s"}}
     workers = {"worker_options": {"n_workers": 2, "nthreads": 1, "memory_limit": "3GB"}}
-    environment = os.environ | configured(folder, streamkern=own)
-    return ("--cluster", adjusted("ssh.yaml", folder, workers, **top)), environment
+    environment = os.environ | configured(folder, streamkern=own, distributed=soon)
+    return ("--cluster", adjusted("ssh.yaml", folder, workers)), environment
 
 
 def remote_processes():
@@ -101,8 +102,7 @@ def remote_processes():
 
 
 def test_what_a_program_leaves_that_is_killed_ends_when_it_is_idle(tmp_path, rows, login):
-    soon = {"distributed.scheduler.idle-timeout": "20s"}
-    place, environment = place_of(tmp_path, login, config=soon)
+    place, environment = place_of(tmp_path, login)
     stopped_fit(tmp_path, rows, *place, number=signal.SIGKILL, env=environment)
     wait_until(lambda: not remote_processes(), "the end of what ran over SSH")
 

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 import streamkern
 from streamkern import Gaussian, Matern
+from streamkern.engine.feature_stores import FeatureStore
 from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
 from streamkern.estimators.problems import Regression
 from streamkern.extensions.search.tuned_fit import search_job
@@ -20,7 +21,6 @@ from streamkern.parameters.cost_estimate import vectors_at_once
 from streamkern.report.report_rows import fit_rows
 from streamkern.report.validation_pass import validated
 from streamkern.runtime.events import observed
-from streamkern.runtime.feature_store import FeatureStore
 from streamkern.solve import preconditioner
 from streamkern.solvers import gram_passes
 from streamkern.sources import ArraySource
@@ -409,7 +409,7 @@ def test_workers_that_are_killed_leave_the_same_bits(small_shards):
 
 @pytest.mark.parametrize("fold_by", ["shards", "rows"])
 def test_features_that_are_kept_change_no_bit(small_shards, monkeypatch, fold_by):
-    source, of_store = ArraySource(*rows()), "streamkern.runtime.feature_store"
+    source, of_store = ArraySource(*rows()), "streamkern.engine.feature_stores"
     with dask.config.set({"streamkern.feature-store": False}):
         expected, _ = solution(source, fold_by=fold_by)
     pread, read, made = os.preadv, [], []

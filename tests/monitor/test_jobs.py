@@ -10,12 +10,10 @@ from hearing import When
 from monitor.events import ROWS, SHARDS, Story
 
 import streamkern
-from streamkern.monitor.dashboard_page import _penalty_curve
-from streamkern.monitor.job_panel import panel, title
+from streamkern.monitor.job_panel import panel
 from streamkern.monitor.job_text import details
 from streamkern.monitor.jobs import Jobs
-from streamkern.monitor.scheduler_plugin import Watch
-from streamkern.runtime.events import TOPIC, observed
+from streamkern.runtime.events import observed
 
 
 @pytest.fixture
@@ -236,56 +234,6 @@ def test_the_figures_of_a_real_fit_are_those_of_its_report():
     rows, error = job.main.validation[-1]
     assert 0 < rows < 40_000
     assert 0 < error < 1
-
-
-MALFORMED = [
-    None,
-    "shard done",
-    {},
-    {"kind": ["job begun"], "job": "m"},
-    {"kind": "job begun", "job": "m"},
-    {"kind": "job begun", "job": ["m"], "name": "m", "client": None},
-    {"kind": "job begun", "job": "m", "name": 7},
-    {"kind": "planned", "job": "j", "worker_bytes": "many"},
-    {"kind": "planned", "job": "j", "worker_bytes": 10**400},
-    {"kind": "planned", "job": "j", "worker_bytes": 1, "readings": 0.5},
-    {"kind": "planned", "job": "j", "worker_bytes": 1, "seconds": "long"},
-    {"kind": "solution planned", "job": "j", "flops": None},
-    {"kind": "solution planned", "job": "j"},
-    {"kind": "pass begun", "job": "j", "pass": "m", "label": None, "rows": 1},
-    {"kind": "pass begun", "job": "j", "pass": "m", "label": "m", "rows": "all"},
-    {"kind": "pass begun", "job": "j", "pass": "m", "label": "m", "rows": 1, "row_flops": "1"},
-    {"kind": "pass begun", "job": "j", "pass": "m", "label": "m", "rows": 1, "row_bytes": [1]},
-    {"kind": "resumed", "pass": "p", "rows": None, "shards": 1},
-    {"kind": "shard begun", "pass": "p", "shard": {}, "worker": "a"},
-    {"kind": "shard done", "pass": "p", "shard": 1, "worker": None, "rows": 1},
-    {"kind": "shard done", "pass": "p", "shard": 1, "worker": "a", "rows": float("nan")},
-    {"kind": "shard done", "pass": "p", "shard": 1, "worker": "a", "rows": 1, "elapsed": "long"},
-    {"kind": "shard done", "pass": "p", "shard": 1, "worker": "a", "rows": 1, "seconds": 3},
-    {"kind": "shard done", "pass": "p", "shard": 1, "worker": "a", "rows": 1, "attainable": None},
-    {"kind": "merged", "pass": "p", "seconds": {"merging": 1.0}},
-    {"kind": "validated", "pass": "p", "rows": 1, "error": "x", "leading": 1, "n_components": 1},
-    {"kind": "pass ended", "pass": "p", "error": 7},
-    {"kind": "solved", "job": "j"},
-    {"kind": "solved", "job": "j", "alpha": 1.0, "cv_rmse": 1.0, "alpha_curve": {"alphas": [1]}},
-    {"kind": "job ended", "job": "j", "error": {"why": 7}},
-]
-
-
-@pytest.mark.parametrize("event", MALFORMED)
-def test_a_malformed_event_is_skipped_and_every_view_goes_on(story, event):
-    watch = Watch()
-    watch.jobs = story.jobs
-    story.shard(0)
-
-    def views():
-        panels = [panel(job, story.now, {}) for job in story.jobs]
-        titles = [title(job) for job in story.jobs]
-        return panels, titles, [_penalty_curve(job) for job in story.jobs]
-
-    before = views()
-    watch.log_event(TOPIC, event)
-    assert views() == before
 
 
 def test_a_name_that_is_no_text_and_a_far_end_are_told(story):
