@@ -267,7 +267,7 @@ def test_what_was_sent_to_workers_is_sent_again_when_all_of_them_die(workers, tm
         if died == "while idle":
             summed(values, pids, mark)
         assert compute(delayed(summed, sent, pids, mark, name="sum")) == values.sum()
-        workers.wait_for_workers(2, timeout=60)
+        workers.wait_for_workers(1, timeout=60)  # Dask may give one up that is killed as it starts
         assert not set(pids) & set(workers.run(os.getpid).values())
 
 
