@@ -120,15 +120,6 @@ def test_a_grid_is_laid_for_all_rows_and_told_of_rows_beyond_it(random):
         first.partial_fit(X[:1000] + 50.0, X[:1000, 0])
 
 
-def test_noise_that_samples_cannot_tell_is_noted(random):
-    X = random.uniform(size=(100, 2))
-    model = RandomFeatureRidge(Matern(0.3, nu=0.5), n_components=1000, alpha=1e-3, solver="cg")
-    with pytest.warns(UserWarning, match="nearly as many as rows"):
-        model.set_params(feature_map="grid", precision="double").fit(X, np.sin(12 * X[:, 0]))
-    model.set_params(alpha=1.0)
-    assert not model.fit(X, np.sin(12 * X[:, 0])).report_["note"]
-
-
 def test_a_grid_of_too_many_points_is_refused_before_it_is_made(random):
     X = random.uniform(size=(100, 2))
     model = RandomFeatureRidge(Matern(0.6), feature_map="grid", n_components=32, alpha=0.1)

@@ -70,7 +70,7 @@ def test_a_report_and_a_template_say_what_the_model_was_fitted_with(kind, tmp_pa
     model.coef_  # noqa: B018  it is solved here
     change(model).save(path)
     write_report(model, page)
-    call = f"model = {type(model).__name__}(n_components=16, alpha=0.1, random_state=3)"
+    call = f"{type(model).__name__}(n_components=16, alpha=0.1, random_state=3)"
     assert call in page.read_text()
     for like in (model, path):
         options = clone(model).moments(X, Y > 0, like=like).options

@@ -233,10 +233,12 @@ def test_pickles_and_objects_in_numpy_files_are_refused_and_never_run(tmp_path, 
 
 def test_what_is_no_table_by_its_name_is_refused(tmp_path):
     (tmp_path / "folder.csv").mkdir()
-    for name in ("t.xls", "t", "t.h5", "t.npy"):
+    for name in ("t.xls", "t", "t.h5"):
         (tmp_path / name).touch()
         with pytest.raises(DataError, match=r"must end in \.csv, .*\.npz; export it"):
             convert(tmp_path / name, tmp_path / "o.h5")
+    with pytest.raises(DataError, match=r"is one array, and convert takes \.npz with X and y"):
+        convert(tmp_path / "t.npy", tmp_path / "o.h5")
     for name in ("none.csv", "none.parquet", "none.npz", "folder.csv"):
         with pytest.raises(DataError, match="does not exist or is not a file; check the path"):
             convert(tmp_path / name, tmp_path / "o.h5", targets=["a"])
