@@ -164,8 +164,8 @@ def test_times_of_the_configuration_that_are_none_are_refused():
     model = at_landmarks("gaussian")
     said = r"distributed.scheduler.no-workers-timeout .* must be a time such as 60s"
     with (
-        dask.config.set({"distributed.scheduler.no-workers-timeout": "10min"}),
         Client(n_workers=1, processes=False, dashboard_address=None),
+        dask.config.set({"distributed.scheduler.no-workers-timeout": "10min"}),
         pytest.raises(ParameterError, match=said),
     ):
         model.fit(X, Y)
