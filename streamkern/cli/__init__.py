@@ -32,6 +32,8 @@ CORE = {
     "show": "Show the card of a model, or what moments or components are of.",
 }
 COMMANDS = CORE | registry.commands()
+# Commands of earlier versions, and what does the same.
+_GONE = {"diagnose": "evaluate MODEL.h5 DATA --leave-one-out N"}
 
 
 class Commands(click.Group):
@@ -48,6 +50,8 @@ class Commands(click.Group):
             found = self.get_command(ctx, args[0])
         except MissingExtensionError as error:
             ctx.fail(str(error))
+        if args[0] in _GONE:
+            ctx.fail(f"The command {args[0]!r} is gone; take `streamkern {_GONE[args[0]]}`.")
         if found is None and not args[0].startswith("-"):
             name = unknown(args[0], COMMANDS)
             ctx.fail(f"No such command {name}; `streamkern --help` lists them.")
