@@ -46,21 +46,23 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or say which is nearest."""
-        try:
-            found = self.get_command(ctx, args[0])
-        except MissingExtensionError as error:
-            ctx.fail(str(error))
         if args[0] in _GONE:
             ctx.fail(f"The command {args[0]!r} is gone; take `streamkern {_GONE[args[0]]}`.")
-        if found is None and not args[0].startswith("-"):
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            try:
+                registry.command(args[0])
+            except MissingExtensionError as error:
+                ctx.fail(str(error))
             name = unknown(args[0], COMMANDS)
             ctx.fail(f"No such command {name}; `streamkern --help` lists them.")
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
         ctx.meta["begun"] = time.perf_counter()  # the import takes its time, too
         if cmd_name not in CORE:
-            return cast("click.Command | None", registry.command(cmd_name))
+            return cast("click.Command", registry.command(cmd_name))
         return getattr(importlib.import_module(f"streamkern.cli.{cmd_name}"), cmd_name)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:

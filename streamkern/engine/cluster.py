@@ -32,6 +32,8 @@ from streamkern.runtime.stopping import held
 from streamkern.storage.outputs import local_path
 
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
+# Of a scheduler file, which may list its workers.
+_MOST_BYTES = 32 << 10
 _LINK = "distributed.dashboard.link"
 _SPAWN = "distributed.nanny.pre-spawn-environ"
 _ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s@]+):(\d{1,5})")
@@ -259,7 +261,7 @@ def _from_file(stack: ExitStack, file: ClusterFile, patience: float) -> Client:
 def read_scheduler_file(path: Path) -> str:
     """Return the address in a file that `dask scheduler --scheduler-file` wrote."""
     try:
-        return str(json.loads(text_of(path))["address"])
+        return str(json.loads(text_of(path, _MOST_BYTES))["address"])
     except FileNotFoundError as error:
         raise ParameterError(
             f"{path} does not exist; start the scheduler with --scheduler-file first."

@@ -107,13 +107,13 @@ def read_cluster_file(path: Path) -> ClusterFile:
     return ClusterFile(path, name, kwargs, None if scale is None else int(scale), limits)
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Path, most_bytes: int = _MOST_BYTES) -> str:
     """Return what a small file holds; nobody may ever write to a pipe, or end what is in it."""
     if not path.is_file():
         path.stat()
         raise OSError("it is no plain file")
-    if path.stat().st_size > _MOST_BYTES:
-        raise OSError(f"it has more than {_MOST_BYTES >> 10} KiB")
+    if path.stat().st_size > most_bytes:
+        raise OSError(f"it has more than {most_bytes >> 10} KiB")
     return path.read_text(encoding="utf-8")
 
 

@@ -144,7 +144,8 @@ class FeatureStores:
             self._held = {"": store_here(self.name, self.most_bytes)}
             return {}
         with reaching(client):
-            client.register_plugin(_loosening())
+            if not self._held:  # the scheduler has it from the first pass on
+                client.register_plugin(_loosening())
             workers = client.scheduler_info(n_workers=-1).get("workers", {})
         threads = {address: worker["nthreads"] for address, worker in workers.items()}
         new = iter(sorted(threads.keys() - self._held.keys()))

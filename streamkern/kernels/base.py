@@ -79,7 +79,7 @@ class Kernel(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as plain JSON values."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        found = self.get_params()
         return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  as of estimators

@@ -105,8 +105,7 @@ def _parameters(text: str, arguments: str) -> dict[str, Any]:
         names = {each.arg for each in call.keywords}
         if not call.args and call.func.id == "_" and len(names) == len(call.keywords):
             return {
-                each.arg.replace("-", "_"): getattr(each.value, "id", None)
-                or ast.literal_eval(each.value)
+                each.arg: getattr(each.value, "id", None) or ast.literal_eval(each.value)
                 for each in call.keywords
             }
     except (AttributeError, SyntaxError, ValueError, RecursionError, MemoryError):

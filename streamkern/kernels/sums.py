@@ -102,7 +102,7 @@ class Sum(ShiftInvariantKernel):
             )
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
-        each = [kernel.distance(X[:, c], Z[:, c]) for _, kernel, c in self.scaled_parts]
+        each = [kernel.distance(X[:, c], Z[:, c]) for kernel, c in self._parts]
         return np.hypot.reduce(each)
 
     def values(self, X: Floats, Z: Floats) -> Floats:

@@ -3,12 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from streamkern.choice.sample_choice import (
-    all_at_once,
-    in_given_metric,
-    with_chosen_scale,
-    with_guarded_kernel,
-)
+from streamkern.choice.sample_choice import in_given_metric, with_chosen_scale, with_guarded_kernel
 from streamkern.choice.trials import ISOTROPIC, STANDARD
 from streamkern.extensions.search.budget import Clock, run_in_time
 from streamkern.extensions.search.metric_beginnings import Pair
@@ -30,7 +25,7 @@ def contenders_of(
     """
     context = with_guarded_kernel(context, summary)
     options, given, plain = context.options, pairs, summary
-    make = all_at_once if clock is None else partial(run_in_time, clock, share=1.0)
+    make = partial(run_in_time, clock, share=1.0)
     given_scale, kernel_is_open = options.scale, options.chooses_kernel and not options.has_grid
     if context.crowding is not None and (options.kernel, options.feature_map) not in pairs:
         given = [(options.kernel, options.feature_map)]  # which holds where no rows are
