@@ -1,6 +1,7 @@
 """Kernels by name: as texts such as matern(nu=2), and from the parameters that files hold."""
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -101,9 +102,12 @@ def parsed_kernel(text: str, length_scale: LengthScale | None = None) -> Kernel:
 def _parameters(text: str, arguments: str) -> dict[str, Any]:
     """Return the parameters of a text, whose numbers and words Python reads."""
     try:
-        call: Any = ast.parse(f"_({arguments}", mode="eval").body
+        # Names may have dashes, which numbers such as 1e-3 keep.
+        plain = re.sub(r"(?<=[a-z])-(?=[a-z])", "_", arguments)
+        call: Any = ast.parse(f"_({plain}", mode="eval").body
         names = {each.arg for each in call.keywords}
-        if not call.args and call.func.id == "_" and len(names) == len(call.keywords):
+        is_plain = call.func.id == "_" and not call.args and None not in names
+        if is_plain and len(names) == len(call.keywords):
             return {
                 each.arg: getattr(each.value, "id", None) or ast.literal_eval(each.value)
                 for each in call.keywords

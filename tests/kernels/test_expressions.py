@@ -25,6 +25,7 @@ from streamkern.kernels import (
         ("gaussian(length_scale=2)", Gaussian(2.0)),
         ("gaussian(length_scale=(1,2e1,.5))", Gaussian((1.0, 20.0, 0.5))),
         ("gaussian(length_scale=median)", Gaussian("median")),
+        ("gaussian(length-scale=1e-3)", Gaussian(1e-3)),
         ("matern(nu=2)", Matern(nu=2.0)),
         ("RBF", Gaussian()),
         ("periodic(period=(7,365.25), length_scale=1e-1)", Periodic(0.1, period=(7.0, 365.25))),
