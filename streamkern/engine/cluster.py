@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -32,6 +33,8 @@ from streamkern.runtime.stopping import held
 from streamkern.storage.outputs import local_path
 
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
+# Seconds within which something must listen at an address.
+_CONNECTING = 3.0
 # Of a scheduler file, which may list its workers.
 _MOST_BYTES = 32 << 10
 _LINK = "distributed.dashboard.link"
@@ -287,17 +290,36 @@ def _client_at(address: str, timeout: float) -> Client:
             f"{address} needs TLS certificates, but none is configured; set distributed.comm.tls "
             f"in the Dask configuration."
         )
+    waited = min(timeout, _CONNECTING)
     try:
+        _check_listener(match[2].strip("[]"), int(match[3]), waited)
+        waited = timeout
         kind = _kind_at(address, security, timeout)
         if kind == "Scheduler":
             return Client(address, timeout=timeout)
     except Exception as error:
-        why = "" if isinstance(error, TimeoutError) else f" ({first_line(error)})"
+        why = (
+            "" if isinstance(error, (TimeoutError, ConnectionError)) else f" ({first_line(error)})"
+        )
         raise ClusterError(
-            f"no Dask scheduler answers at {address} within {timeout:g} s{why}; check that it runs "
+            f"no Dask scheduler answers at {address} within {waited:g} s{why}; check that it runs "
             f"and can be reached from here."
         ) from error
     raise ClusterError(f"{address} is a Dask {kind}; give the address of its scheduler.")
+
+
+def _check_listener(host: str, port: int, seconds: float) -> None:
+    """Raise OSError where nothing listens; Dask's client would try for all of its time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection((host, port), max(deadline - time.monotonic(), 0.1)).close()
+        except OSError:
+            if time.monotonic() > deadline - 0.1:
+                raise
+            time.sleep(0.1)  # it may just be starting
+        else:
+            return
 
 
 def _kind_at(address: str, security: dict[str, Any], seconds: float) -> str:
