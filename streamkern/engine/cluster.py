@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,7 @@ def _undisturbed() -> Iterator[None]:
 
     A terminal sends it to all, and what a thread starts has the mask of that thread.
     """
+    resource_tracker.ensure_running()  # at its start it lets signals in
     usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         with held():
