@@ -1,6 +1,6 @@
 """An extension can be deleted: all else works, and who asks for it is told so in one sentence.
 
-Each is deleted from a copy of the tree, with its tests.  `make extensions` does this for all, and
+Each is deleted from a copy of the tree, with its tests and its page.  `make extensions` does this for all, and
 runs the core's tests without each.
 """
 
@@ -40,6 +40,8 @@ def without(tmp_path):
                 shutil.copy(each, tmp_path)
         shutil.rmtree(tmp_path / "streamkern" / "extensions" / name)
         shutil.rmtree(tmp_path / "tests" / "extensions" / name)
+        for page in tmp_path.glob(f"docs/*/{name}.md"):
+            page.unlink()
         return tmp_path
 
     def run(*arguments):
