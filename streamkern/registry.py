@@ -21,6 +21,7 @@ class Extension(NamedTuple):
     commands: Mapping[str, str] = {}  # and their helps; the module is called as the command
     options: Mapping[str, str] = {}  # more options of other commands
     models: Mapping[str, str] = {}  # fitted models, by the format of their files
+    solvers: Mapping[str, str] = {}  # what holds the normal equations
 
 
 EXTENSIONS = {
@@ -31,6 +32,9 @@ EXTENSIONS = {
     ),
     "search": Extension(
         commands={"tune": "Choose kernel, length scale and map, and fit one model."}
+    ),
+    "gradients": Extension(
+        solvers={"conjugate gradients": "conjugate_gradients.ConjugateGradients"}
     ),
     "components": Extension(
         names={"RandomFeaturePCA": "random_feature_pca"},
@@ -87,10 +91,20 @@ def more_options(command_name: str) -> list[Any]:
     return [extension(ext, module) for ext, module in found if module is not None]
 
 
+def solvers() -> dict[str, Any]:
+    """Return the solvers of extensions that are there, by name."""
+    found = [(ext, EXTENSIONS[ext].solvers) for ext in installed()]
+    return {name: _attribute(ext, path) for ext, each in found for name, path in each.items()}
+
+
 def fitted_kind(file_format: str) -> Any:
     """Return the class of fitted models of files of a format, None where it is the core's."""
     for ext, each in EXTENSIONS.items():
         if file_format in each.models:
-            module, _, name = each.models[file_format].partition(".")
-            return getattr(extension(ext, module), name)
+            return _attribute(ext, each.models[file_format])
     return None
+
+
+def _attribute(name: str, path: str) -> Any:
+    module, _, attribute = path.partition(".")
+    return getattr(extension(name, module), attribute)

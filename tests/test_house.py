@@ -46,9 +46,12 @@ ALLOWED = {
     "dask": (
         *("engine/", "runtime/resources.py", "sources/arrays.py"),
         *("sources/labelled_source.py", "sources/containers.py", "cli/job.py"),
-        "sources/preprocessing/discovery.py",
+        *("sources/preprocessing/discovery.py", "extensions/gradients/feature_stores.py"),
     ),
-    "distributed": (*("engine/", "runtime/resources.py", "runtime/private_names.py"), "monitor/"),
+    "distributed": (
+        *("engine/", "runtime/resources.py", "runtime/private_names.py", "monitor/"),
+        "extensions/gradients/feature_stores.py",
+    ),
     "bokeh": ("monitor/dashboard_page.py",),
     "onnx": ("report/onnx_graph.py",),
     "fsspec": ("sources/object_stores.py",),

@@ -21,6 +21,7 @@ from streamkern.parameters.fit_options import CHOICES, DIRECT_COMPONENTS, GIVEN,
 from streamkern.parameters.option import option
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
 from streamkern.parameters.trend_columns import checked_trend, trend_of_source
+from streamkern.registry import installed
 
 if TYPE_CHECKING:
     from streamkern.parameters.template import Template
@@ -244,6 +245,7 @@ class Parameters:
                 f"(--solver direct), or leave that out."
             )
         may = obstacle is None and self.solver != "direct"
+        may = may and (self.solver == "cg" or "gradients" in installed())
         large = self.solver == "cg" or options.n_components > DIRECT_COMPONENTS
         return {"solves_by_passes": may and large, "may_solve_by_passes": may}
 
