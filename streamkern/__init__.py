@@ -34,7 +34,7 @@ _NAMES = {
     "report.onnx": "to_onnx",
     "sources": "open_hdf5",
     "sources.preprocessing": "Recipe",
-    "statistics": "ColumnStatistics IntegerMoments Moments",
+    "statistics": "ColumnStatistics Moments",
     "storage.codec": "read_recipe",
     "storage.table_conversion": "convert",
 }

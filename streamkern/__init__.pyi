@@ -18,6 +18,7 @@ from streamkern.estimators.transformers import (
 )
 from streamkern.extensions.boosting.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
+from streamkern.extensions.integers.integer_moments import IntegerMoments
 from streamkern.features import FeatureMap
 from streamkern.kernels import (
     Cauchy,
@@ -40,7 +41,7 @@ from streamkern.report.model_plots import ModelPlots
 from streamkern.report.onnx import to_onnx
 from streamkern.sources import open_hdf5
 from streamkern.sources.preprocessing import Recipe
-from streamkern.statistics import ColumnStatistics, IntegerMoments, Moments
+from streamkern.statistics import ColumnStatistics, Moments
 from streamkern.storage.codec import read_recipe
 from streamkern.storage.table_conversion import convert
 

@@ -36,6 +36,9 @@ EXTENSIONS = {
     "gradients": Extension(
         solvers={"conjugate gradients": "conjugate_gradients.ConjugateGradients"}
     ),
+    "integers": Extension(
+        names={"IntegerMoments": "integer_moments"}, solvers={"integers": "integer_system.Integers"}
+    ),
     "components": Extension(
         names={"RandomFeaturePCA": "random_feature_pca"},
         commands={

@@ -309,8 +309,9 @@ class Parameters:
         if self.precision != AUTO:
             return FitOptions(**values)
         options = FitOptions(**values | {"precision": "single"})
+        rounds = options.has_bounds and "integers" in installed()
         # What is solved later, or goes on growing, is to be exact enough for anything.
-        return replace(options, precision="int16") if options.has_bounds else options
+        return replace(options, precision="int16") if rounds else options
 
     def for_rows(
         self, options: FitOptions, source: Source, template: Template | None = None

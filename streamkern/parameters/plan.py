@@ -13,7 +13,7 @@ from streamkern.features import LEVELS
 from streamkern.parameters.chunking import SHARDS_A_FOLD, column_block_rows
 from streamkern.parameters.cost_estimate import fit_flops, rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions, check_folds
-from streamkern.parameters.footprint import Footprint, IntegerFootprint, ToeplitzFootprint
+from streamkern.parameters.footprint import Footprint, ToeplitzFootprint
 from streamkern.parameters.job_plan import Plan
 from streamkern.registry import extension
 from streamkern.runtime.events import tell_of_job
@@ -189,7 +189,8 @@ def plan_fit(
 def _needs_of(options: FitOptions, source: Source) -> type[Footprint]:
     """Return what the D x D system needs."""
     if options.precision in LEVELS:
-        return IntegerFootprint
+        needs: type[Footprint] = extension("integers", "integer_footprint").IntegerFootprint
+        return needs
     by_waves = options.sums_waves and source.n_targets < MOST_TARGETS
     return ToeplitzFootprint if by_waves else Footprint
 

@@ -10,7 +10,7 @@ from streamkern.errors import InsufficientMemoryError
 from streamkern.features import LEVELS
 from streamkern.parameters import job_plan
 from streamkern.parameters import plan as planning
-from streamkern.parameters.footprint import Footprint, IntegerFootprint, solve_bytes
+from streamkern.parameters.footprint import Footprint, solve_bytes
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_fit, plan_system
 from streamkern.registry import extension
@@ -67,7 +67,9 @@ def machine(monkeypatch):
 
 
 def on_workers(source, D, *, precision="single", **options):
-    needs = IntegerFootprint if precision in LEVELS else Footprint
+    needs = Footprint
+    if precision in LEVELS:
+        needs = extension("integers", "integer_footprint").IntegerFootprint
     place = {"n_workers": 2, "n_threads": 1, "allowed_bytes": GB}
     return plan_system(source, D, needs_of=needs, precision=precision, **place | options)
 
