@@ -26,7 +26,6 @@ _NAMES = {
         "RandomFourierFeatures StructuredFourierFeatures"
     ),
     "estimators.importance": "permutation_importance",
-    "estimators.sparse_models": "sparsify",
     "monitor": "progress",
     "report.comparison": "compare",
     "report.html_page": "write_report",

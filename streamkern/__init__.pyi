@@ -7,7 +7,6 @@ from streamkern.estimators.importance import permutation_importance
 from streamkern.estimators.load import load
 from streamkern.estimators.random_feature_classifier import RandomFeatureClassifier
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.estimators.sparse_models import sparsify
 from streamkern.estimators.transformers import (
     GridFourierFeatures,
     Identity,
@@ -19,6 +18,7 @@ from streamkern.estimators.transformers import (
 from streamkern.extensions.boosting.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
 from streamkern.extensions.integers.integer_moments import IntegerMoments
+from streamkern.extensions.sparse.sparsify import sparsify
 from streamkern.features import FeatureMap
 from streamkern.kernels import (
     Cauchy,

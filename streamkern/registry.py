@@ -39,6 +39,7 @@ EXTENSIONS = {
     "integers": Extension(
         names={"IntegerMoments": "integer_moments"}, solvers={"integers": "integer_system.Integers"}
     ),
+    "sparse": Extension(names={"sparsify": "sparsify"}),
     "components": Extension(
         names={"RandomFeaturePCA": "random_feature_pca"},
         commands={

@@ -60,7 +60,7 @@ ALLOWED = {
     "matplotlib": ("report/",),
     "sklearn": (
         *("predict/calibration_fit.py", "features/landmarks.py", "models/", "estimators/"),
-        *("solve/sparse_selection.py", "runtime/private_names.py"),
+        *("extensions/sparse/selection.py", "runtime/private_names.py"),
     ),
 }
 

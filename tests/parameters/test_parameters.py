@@ -12,8 +12,8 @@ from streamkern.errors import ParameterError
 from streamkern.estimators.classification import Classification
 from streamkern.kernels import KERNELS, Matern
 from streamkern.parameters.parameters import NAMES, OPTIONS, Parameters
+from streamkern.registry import extension
 from streamkern.solve.penalty_grid import CRITERIA
-from streamkern.solve.sparse_selection import METHODS
 
 # The options of `fit` and `tune` that the contract names, and those that other pages name.
 CONTRACT = """
@@ -113,7 +113,7 @@ def test_a_command_has_the_options_of_the_contract(command):
 
 def test_choices_are_those_of_the_code():
     table = {each.name: each.metadata["option"] for each in OPTIONS}
-    assert table["sparse_method"].choices == tuple(METHODS)
+    assert table["sparse_method"].choices == tuple(extension("sparse", "selection").METHODS)
     assert table["alpha"].form.split("|")[:-1] == list(CRITERIA)
 
 
