@@ -19,7 +19,7 @@ class Extension(NamedTuple):
 
     names: Mapping[str, str] = {}  # public names of Python
     commands: Mapping[str, str] = {}  # and their helps; the module is called as the command
-    options: Mapping[str, str] = {}  # more options of other commands
+    options: Mapping[str, str] = {}  # more options of a command, or "place" of all that compute
     models: Mapping[str, str] = {}  # fitted models, by the format of their files
     solvers: Mapping[str, str] = {}  # what holds the normal equations
 
@@ -40,6 +40,7 @@ EXTENSIONS = {
         names={"IntegerMoments": "integer_moments"}, solvers={"integers": "integer_system.Integers"}
     ),
     "sparse": Extension(names={"sparsify": "sparsify"}),
+    "clusters": Extension(options={"place": "cluster_option"}),
     "components": Extension(
         names={"RandomFeaturePCA": "random_feature_pca"},
         commands={

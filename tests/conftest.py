@@ -15,6 +15,7 @@ from unittest.mock import create_autospec
 import dask
 import pytest
 import scipy.linalg  # noqa: F401  whose threads are limited, as NumPy's
+import yaml
 from threadpoolctl import threadpool_limits
 
 SECONDS_TO_START = 60
@@ -55,6 +56,21 @@ def small_shards(monkeypatch):
     monkeypatch.setattr("streamkern.parameters.chunking._SHARD_ROWS", (200, 200))
     monkeypatch.setattr("streamkern.parameters.chunking._BLOCK_ROWS", (100, 100))
     monkeypatch.setattr("streamkern.parameters.chunking._COLUMN_BLOCK_ROWS", 100)
+
+
+@pytest.fixture
+def cluster_file(tmp_path):
+    """Write a cluster file: a valid one, changed by keywords; None leaves a key out."""
+
+    def write(text: str | None = None, **changes: object) -> Path:
+        content = {"version": 1, "module": "dask.distributed", "class": "LocalCluster"}
+        changes = {key.rstrip("_"): value for key, value in changes.items()}
+        content = {k: v for k, v in (content | changes).items() if v is not None}
+        path = tmp_path / "cluster.yaml"
+        path.write_text(yaml.safe_dump(content) if text is None else text)
+        return path
+
+    return write
 
 
 @pytest.fixture

@@ -46,11 +46,11 @@ ALLOWED = {
     "dask": (
         *("engine/", "runtime/resources.py", "sources/arrays.py"),
         *("sources/labelled_source.py", "sources/containers.py", "cli/job.py"),
-        *("sources/preprocessing/discovery.py", "extensions/gradients/feature_stores.py"),
+        *("sources/preprocessing/discovery.py", "extensions/"),
     ),
     "distributed": (
         *("engine/", "runtime/resources.py", "runtime/private_names.py", "monitor/"),
-        "extensions/gradients/feature_stores.py",
+        "extensions/",
     ),
     "bokeh": ("monitor/dashboard_page.py",),
     "onnx": ("report/onnx_graph.py",),

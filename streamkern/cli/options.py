@@ -7,6 +7,7 @@ import click
 from click.core import ParameterSource
 
 from streamkern.errors import ParameterError
+from streamkern.registry import more_options
 
 if TYPE_CHECKING:
     from streamkern.estimators.problems import Problem
@@ -86,7 +87,7 @@ table_options = (
 # Of commands that take tables without a model that knows how.
 rows_options = (*data_options, *table_options)
 place_options = (
-    click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),
+    *(option for each in more_options("place") for option in each.OPTIONS),
     click.option(
         "--scheduler",
         metavar="ADDRESS",

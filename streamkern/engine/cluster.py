@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib.util
-import inspect
 import json
 import logging
 import os
@@ -23,11 +22,11 @@ import dask
 from dask.utils import parse_bytes
 from distributed import Client, LocalCluster, Security, rpc
 
-from streamkern.engine.cluster_file import ClusterFile, read_cluster_file, text_of
 from streamkern.engine.scheduler import NO_WORKERS
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.errors.urls import shown
 from streamkern.monitor.scheduler_plugin import Watch
+from streamkern.registry import extension
 from streamkern.runtime.memory import usable_cores, worker_bytes
 from streamkern.runtime.resources import LOST, configured_seconds
 from streamkern.runtime.stopping import held
@@ -138,7 +137,8 @@ def connect(
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(_configuration(is_own=cluster or not address)))
         if cluster is not None:
-            yield _from_file(stack, read_cluster_file(local_path(cluster)), patience)
+            described = extension("clusters", "described_cluster")
+            yield described.started_by_file(stack, local_path(cluster), patience)
             return
         if address is not None:
             client, what = _client_at(address, timeout), f"the scheduler at {address}"
@@ -147,10 +147,10 @@ def connect(
             timeout = max(deadline - time.monotonic(), 0.5)
         else:
             n_workers = n_workers or max(usable_cores() // blas_threads, 1)
-            options = _local_options({"n_workers": n_workers, "threads_per_worker": 1})
+            options = local_options({"n_workers": n_workers, "threads_per_worker": 1})
             what = "a LocalCluster"
-            client = _started(stack, partial(LocalCluster, **options), what)
-        _wait_for_worker(client, timeout, what)
+            client = started(stack, partial(LocalCluster, **options), what)
+        wait_for_worker(client, timeout, what)
         yield client
 
 
@@ -173,7 +173,7 @@ def _has_bokeh() -> bool:
     return importlib.util.find_spec("bokeh") is not None
 
 
-def _local_options(options: dict[str, Any]) -> dict[str, Any]:
+def local_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return options of a LocalCluster, with defaults of ours."""
     return {
         "memory_limit": worker_bytes(options.get("n_workers") or usable_cores()),
@@ -191,7 +191,8 @@ def _watch(client: Client) -> None:
             client.register_plugin(Watch())
 
 
-def _wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "") -> None:
+def wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "") -> None:
+    """Wait for a first worker, or raise ClusterError."""
     try:
         client.wait_for_workers(1, timeout=seconds)
     except TimeoutError as error:
@@ -203,7 +204,7 @@ def _wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "
         raise ClusterError(LOST) from error
 
 
-def _started(stack: ExitStack, start: partial[Any], what: str) -> Client:
+def started(stack: ExitStack, start: partial[Any], what: str) -> Client:
     """Return a client of a cluster that is started here, and closed with the stack."""
     try:
         with _undisturbed() if start.func is LocalCluster else ExitStack():
@@ -240,27 +241,14 @@ def _close(running: Any) -> None:
         running.close()
 
 
-def _from_file(stack: ExitStack, file: ClusterFile, patience: float) -> Client:
-    start = file.cluster_class()
-    try:
-        call = inspect.signature(start).bind(**file.options(start))
-    except TypeError as error:
-        raise ParameterError(
-            f"{file.path}: {file.name} does not take these kwargs ({error}); correct them."
-        ) from error
-    if start is LocalCluster:
-        call.arguments = _local_options(call.arguments)
-    what = f"the {file.name} of {file.path}"
-    client = _started(stack, partial(start, *call.args, **call.kwargs), what)
-    if file.scale is not None:
-        client.cluster.scale(file.scale)
-    if file.adapt is not None:
-        client.cluster.adapt(**file.adapt)
-    # An adaptive cluster may have no worker before there is work.
-    if file.adapt is None or file.adapt["minimum"]:
-        remedy = f" with scale or n_workers, or, where jobs queue, set {NO_WORKERS} in your Dask"
-        _wait_for_worker(client, patience, what, f"{remedy} configuration")
-    return client
+def text_of(path: Path, most_bytes: int) -> str:
+    """Return what a small file holds; nobody may ever write to a pipe, or end what is in it."""
+    if not path.is_file():
+        path.stat()
+        raise OSError("it is no plain file")
+    if path.stat().st_size > most_bytes:
+        raise OSError(f"it has more than {most_bytes >> 10} KiB")
+    return path.read_text(encoding="utf-8")
 
 
 def read_scheduler_file(path: Path) -> str:

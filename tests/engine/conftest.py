@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import dask
 import pytest
-import yaml
 from places import N_COMPONENTS, write_rows
 
 import streamkern
@@ -29,18 +28,3 @@ def expected(rows: Path) -> bytes:
     model = streamkern.RandomFeatureRidge(n_components=N_COMPONENTS, alpha=0.1)
     with dask.config.set(scheduler="synchronous"):
         return model.fit(streamkern.open_hdf5(str(rows))).coef_.tobytes()
-
-
-@pytest.fixture
-def cluster_file(tmp_path):
-    """Write a cluster file: a valid one, changed by keywords; None leaves a key out."""
-
-    def write(text: str | None = None, **changes: object) -> Path:
-        content = {"version": 1, "module": "dask.distributed", "class": "LocalCluster"}
-        changes = {key.rstrip("_"): value for key, value in changes.items()}
-        content = {k: v for k, v in (content | changes).items() if v is not None}
-        path = tmp_path / "cluster.yaml"
-        path.write_text(yaml.safe_dump(content) if text is None else text)
-        return path
-
-    return write

@@ -19,8 +19,6 @@ from conftest import running_scheduler, wait_until
 
 from streamkern import connect
 from streamkern.engine import cluster
-from streamkern.engine.cluster import read_scheduler_file
-from streamkern.engine.cluster_file import read_cluster_file
 from streamkern.errors import ClusterError, ParameterError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -235,8 +233,8 @@ def test_ctrl_c_is_heard_while_a_scheduler_that_stands_still_is_called():
     assert time.monotonic() - begun < 10
 
 
-@pytest.mark.parametrize("read", [read_cluster_file, read_scheduler_file])
-def test_a_pipe_in_the_place_of_a_cluster_or_scheduler_file_is_not_waited_for(tmp_path, read):
+@pytest.mark.parametrize("option", ["cluster", "scheduler_file"])
+def test_a_pipe_in_the_place_of_a_cluster_or_scheduler_file_is_not_waited_for(tmp_path, option):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ParameterError, match=r"no plain file|must be the JSON"):
-        read(tmp_path / "pipe")
+        enter(**{option: tmp_path / "pipe"})

@@ -8,8 +8,8 @@ import yaml
 from places import FILES
 
 from streamkern import connect
-from streamkern.engine.cluster_file import read_cluster_file
 from streamkern.errors import ClusterError, ParameterError
+from streamkern.extensions.clusters.cluster_file import read_cluster_file
 
 HOWTO = FILES.parents[1] / "docs" / "howto"
 PAGES = [(HOWTO / f"{name}.md").read_text() for name in ("slurm", "kubernetes", "ssh")]

@@ -15,6 +15,7 @@ from typing import Any
 import dask
 import yaml
 
+from streamkern.engine.cluster import text_of
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.errors.formatting import printable
 from streamkern.runtime.stopping import handlers_kept
@@ -107,20 +108,10 @@ def read_cluster_file(path: Path) -> ClusterFile:
     return ClusterFile(path, name, kwargs, None if scale is None else int(scale), limits)
 
 
-def text_of(path: Path, most_bytes: int = _MOST_BYTES) -> str:
-    """Return what a small file holds; nobody may ever write to a pipe, or end what is in it."""
-    if not path.is_file():
-        path.stat()
-        raise OSError("it is no plain file")
-    if path.stat().st_size > most_bytes:
-        raise OSError(f"it has more than {most_bytes >> 10} KiB")
-    return path.read_text(encoding="utf-8")
-
-
 def _mapping_in(path: Path) -> dict[str, Any]:
     """Return what a file holds in texts, lists and mappings alone: no tag or alias counts."""
     try:
-        text = text_of(path)
+        text = text_of(path, _MOST_BYTES)
     except FileNotFoundError as error:
         raise ParameterError(f"{path} does not exist; name a cluster file.") from error
     except (OSError, UnicodeDecodeError) as error:

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from places import FILES, configured, fit_started
 
-from streamkern.engine.cluster_file import read_cluster_file
+from streamkern.extensions.clusters.cluster_file import read_cluster_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import pytest
 from conftest import running_scheduler
 from places import FILES, adjusted, bits, fit_started, report_of
 
-from streamkern.engine.cluster_file import read_cluster_file
+from streamkern.extensions.clusters.cluster_file import read_cluster_file
 
 dask_jobqueue = pytest.importorskip("dask_jobqueue", reason="needs the package dask-jobqueue")
 

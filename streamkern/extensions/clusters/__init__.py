@@ -1,0 +1,1 @@
+"""Clusters that a file describes: local, SSH, Slurm, PBS or Kubernetes."""
