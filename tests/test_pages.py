@@ -48,6 +48,7 @@ def files(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the table has cells that are missing")
+@pytest.mark.filterwarnings("ignore:columns that are no inputs")
 @pytest.mark.parametrize("page", RUN, ids=[str(page.relative_to(REPOSITORY)) for page in RUN])
 def test_the_code_of_a_page_runs(page, files, tmp_path, monkeypatch):
     text = page.read_text()

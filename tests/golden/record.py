@@ -224,11 +224,11 @@ def read() -> dict[str, Any]:
     return record
 
 
-def write(found: dict[str, Any]) -> None:
-    """Write the record of these cases."""
+def write(found: dict[str, Any], of: dict[str, Any]) -> None:
+    """Write the record of these cases, made by one machine."""
     text = json.dumps(found)
     lists = {name: lines for name, lines in LISTS.items() if name in text}
-    record = {"machine": machine(), "cases": found, "lists": lists}
+    record = {"machine": of, "cases": found, "lists": lists}
     RECORD.write_text(json.dumps(record, indent=0, sort_keys=True) + "\n")
 
 
@@ -256,7 +256,9 @@ def main() -> int:
     asked = parser.parse_args()
     names = asked.only or list(cases.CASES)
     if asked.write:
-        write((read()["cases"] if asked.only else {}) | {name: run(name) for name in names})
+        # Some cases alone are those of the machine of the others: bits need that one, texts any.
+        kept = read() if asked.only else {"machine": machine(), "cases": {}}
+        write(kept["cases"] | {name: run(name) for name in names}, kept["machine"])
         return 0
     record = read()
     left_out = [name for name in names if reason_to_skip(name, record)]
