@@ -31,7 +31,6 @@ _NAMES = {
     "report.comparison": "compare",
     "report.html_page": "write_report",
     "report.model_plots": "ModelPlots",
-    "report.onnx": "to_onnx",
     "sources": "open_hdf5",
     "sources.preprocessing": "Recipe",
     "statistics": "ColumnStatistics IntegerMoments Moments",

@@ -18,6 +18,7 @@ from streamkern.estimators.transformers import (
 )
 from streamkern.extensions.boosting.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
+from streamkern.extensions.export.onnx import to_onnx
 from streamkern.features import FeatureMap
 from streamkern.kernels import (
     Cauchy,
@@ -37,7 +38,6 @@ from streamkern.monitor import progress
 from streamkern.report.comparison import compare
 from streamkern.report.html_page import write_report
 from streamkern.report.model_plots import ModelPlots
-from streamkern.report.onnx import to_onnx
 from streamkern.sources import open_hdf5
 from streamkern.sources.preprocessing import Recipe
 from streamkern.statistics import ColumnStatistics, IntegerMoments, Moments

@@ -40,6 +40,10 @@ EXTENSIONS = {
         },
         models={"streamkern-pca": "fitted_components.FittedComponents"},
     ),
+    "export": Extension(
+        names={"to_onnx": "onnx"},
+        commands={"export": "Write the predictions of a model as an ONNX file."},
+    ),
 }
 
 

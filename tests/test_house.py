@@ -50,7 +50,7 @@ ALLOWED = {
     ),
     "distributed": (*("engine/", "runtime/resources.py", "runtime/private_names.py"), "monitor/"),
     "bokeh": ("monitor/dashboard_page.py",),
-    "onnx": ("report/onnx_graph.py",),
+    "onnx": ("extensions/export/",),
     "fsspec": ("sources/object_stores.py",),
     "click": ("cli/", "extensions/"),
     "jinja2": ("report/", "monitor/job_panel.py"),

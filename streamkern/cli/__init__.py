@@ -28,7 +28,6 @@ CORE = {
     "merge": "Merge the moments of different rows.",
     "forget": "Take rows out of moments.",
     "solve": "Make a model of moments.",
-    "export": "Write the predictions of a model as an ONNX file.",
     "show": "Show the card of a model, or what moments or components are of.",
 }
 COMMANDS = CORE | registry.commands()

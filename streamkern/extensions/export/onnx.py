@@ -10,6 +10,7 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.estimators.loading import fitted_of
+from streamkern.extensions.export.onnx_graph import Graph, feature_parts
 from streamkern.features import KernelColumns
 from streamkern.predict.class_rule import (
     LEAST,
@@ -21,7 +22,6 @@ from streamkern.predict.class_rule import (
     end_rises,
 )
 from streamkern.predict.predictor import Predictor
-from streamkern.report.onnx_graph import Graph, feature_parts
 from streamkern.storage.outputs import replacing
 
 _PRECISIONS: dict[str, Any] = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}

@@ -28,7 +28,7 @@ def export(console: Console, **options: Any) -> None:
     file of principal components scores.
     """
     from streamkern.estimators.loading import load_fitted
-    from streamkern.report.onnx import to_onnx
+    from streamkern.extensions.export.onnx import to_onnx
     from streamkern.runtime.memory import in_words
 
     path, out = options["model"], options["out"]

@@ -38,7 +38,7 @@ class Graph:
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         try:
-            import onnx  # noqa: PLC0415  an extra, and slow
+            import onnx
         except ImportError as error:
             raise OutputError(
                 "ONNX files need the package onnx, which is not installed; install it with pip "

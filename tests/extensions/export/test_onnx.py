@@ -24,7 +24,7 @@ from streamkern import (
     Sum,
 )
 from streamkern.errors import OutputError, ParameterError
-from streamkern.report import onnx_graph
+from streamkern.extensions.export import onnx_graph
 
 P = 3
 TYPES = {None: np.float32, "single": np.float32, "double": np.float64}
