@@ -17,6 +17,7 @@ _NAMES = {
         "RationalQuadratic Sum"
     ),
     "models.data_moments": "DataMoments load_moments",
+    "estimators.comparison": "compare",
     "estimators.exact_kernel_ridge": "ExactKernelRidge",
     "estimators.load": "load",
     "estimators.random_feature_classifier": "RandomFeatureClassifier",
@@ -28,9 +29,6 @@ _NAMES = {
     "estimators.importance": "permutation_importance",
     "estimators.sparse_models": "sparsify",
     "monitor": "progress",
-    "report.comparison": "compare",
-    "report.html_page": "write_report",
-    "report.model_plots": "ModelPlots",
     "sources": "open_hdf5",
     "sources.preprocessing": "Recipe",
     "statistics": "ColumnStatistics IntegerMoments Moments",

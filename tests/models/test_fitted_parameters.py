@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 import streamkern
-from streamkern import RandomFeatureClassifier, RandomFeatureRidge, write_report
+from streamkern import RandomFeatureClassifier, RandomFeatureRidge
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 X, Y = smooth_rows(120)
@@ -69,7 +69,7 @@ def test_a_report_and_a_template_say_what_the_model_was_fitted_with(kind, tmp_pa
     model, path, page = FITS[kind](), tmp_path / "model.h5", tmp_path / "report.html"
     model.coef_  # noqa: B018  it is solved here
     change(model).save(path)
-    write_report(model, page)
+    streamkern.write_report(model, page)
     call = f"{type(model).__name__}(n_components=16, alpha=0.1, random_state=3)"
     assert call in page.read_text()
     for like in (model, path):

@@ -55,12 +55,12 @@ def pca(console: Console, **options: Any) -> None:
     """
     from streamkern.extensions.components.fitted_components import (
         ComponentOptions,
+        component_rows,
         principal_components,
     )
     from streamkern.extensions.components.principal_components import checked_number
     from streamkern.models.data_moments import load_moments
     from streamkern.parameters.plan import Job
-    from streamkern.report.report_rows import component_rows
     from streamkern.storage.codec import MOMENTS, kind_of
 
     wanted = checked_number(_number(options["components"]))
