@@ -27,11 +27,10 @@ _NAMES = {
         "RandomFourierFeatures StructuredFourierFeatures"
     ),
     "estimators.importance": "permutation_importance",
-    "estimators.sparse_models": "sparsify",
     "monitor": "progress",
     "sources": "open_hdf5",
     "sources.preprocessing": "Recipe",
-    "statistics": "ColumnStatistics IntegerMoments Moments",
+    "statistics": "ColumnStatistics Moments",
     "storage.codec": "read_recipe",
     "storage.table_conversion": "convert",
 }

@@ -8,7 +8,6 @@ from streamkern.estimators.importance import permutation_importance
 from streamkern.estimators.load import load
 from streamkern.estimators.random_feature_classifier import RandomFeatureClassifier
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.estimators.sparse_models import sparsify
 from streamkern.estimators.transformers import (
     GridFourierFeatures,
     Identity,
@@ -20,8 +19,10 @@ from streamkern.estimators.transformers import (
 from streamkern.extensions.boosting.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
 from streamkern.extensions.export.onnx import to_onnx
+from streamkern.extensions.integers.integer_moments import IntegerMoments
 from streamkern.extensions.report.html_page import write_report
 from streamkern.extensions.report.model_plots import ModelPlots
+from streamkern.extensions.sparse.sparsify import sparsify
 from streamkern.features import FeatureMap
 from streamkern.kernels import (
     Cauchy,
@@ -40,7 +41,7 @@ from streamkern.models.data_moments import DataMoments, load_moments
 from streamkern.monitor import progress
 from streamkern.sources import open_hdf5
 from streamkern.sources.preprocessing import Recipe
-from streamkern.statistics import ColumnStatistics, IntegerMoments, Moments
+from streamkern.statistics import ColumnStatistics, Moments
 from streamkern.storage.codec import read_recipe
 from streamkern.storage.table_conversion import convert
 

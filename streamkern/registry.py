@@ -22,6 +22,7 @@ class Extension(NamedTuple):
     options: Mapping[str, str] = {}  # more options of other commands
     models: Mapping[str, str] = {}  # fitted models, by the format of their files
     tables: Mapping[str, str] = {}  # functions that make a table of a report, by the key it is of
+    solvers: Mapping[str, str] = {}  # what holds the normal equations
 
 
 EXTENSIONS = {
@@ -35,6 +36,13 @@ EXTENSIONS = {
         commands={"tune": "Choose kernel, length scale and map, and fit one model."},
         tables={"tuning": "trial_tables.tuning_table", "frontier": "trial_tables.frontier_table"},
     ),
+    "gradients": Extension(
+        solvers={"conjugate gradients": "conjugate_gradients.ConjugateGradients"}
+    ),
+    "integers": Extension(
+        names={"IntegerMoments": "integer_moments"}, solvers={"integers": "integer_system.Integers"}
+    ),
+    "sparse": Extension(names={"sparsify": "sparsify"}),
     "components": Extension(
         names={"RandomFeaturePCA": "random_feature_pca"},
         commands={
@@ -99,20 +107,26 @@ def more_options(command_name: str) -> list[Any]:
     return [extension(ext, module) for ext, module in found if module is not None]
 
 
+def solvers() -> dict[str, Any]:
+    """Return the solvers of extensions that are there, by name."""
+    found = [(ext, EXTENSIONS[ext].solvers) for ext in installed()]
+    return {name: _attribute(ext, path) for ext, each in found for name, path in each.items()}
+
+
 def fitted_kind(file_format: str) -> Any:
     """Return the class of fitted models of files of a format, None where it is the core's."""
     for ext, each in EXTENSIONS.items():
         if file_format in each.models:
-            return _part(ext, each.models[file_format])
+            return _attribute(ext, each.models[file_format])
     return None
 
 
 def tables(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables that extensions make of what a report has, by its keys."""
     places = [(ext, *each) for ext in installed() for each in EXTENSIONS[ext].tables.items()]
-    return {key: _part(ext, place)(report) for ext, key, place in places if report.get(key)}
+    return {key: _attribute(ext, place)(report) for ext, key, place in places if report.get(key)}
 
 
-def _part(ext: str, place: str) -> Any:
-    module, _, name = place.partition(".")
-    return getattr(extension(ext, module), name)
+def _attribute(name: str, path: str) -> Any:
+    module, _, attribute = path.partition(".")
+    return getattr(extension(name, module), attribute)

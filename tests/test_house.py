@@ -46,11 +46,11 @@ ALLOWED = {
     "dask": (
         *("engine/", "runtime/resources.py", "sources/arrays.py"),
         *("sources/labelled_source.py", "sources/containers.py", "cli/job.py"),
-        "sources/preprocessing/discovery.py",
+        *("sources/preprocessing/discovery.py", "extensions/gradients/feature_stores.py"),
     ),
     "distributed": (
-        *("engine/", "runtime/resources.py", "runtime/private_names.py"),
-        "extensions/",
+        *("engine/", "runtime/resources.py", "runtime/private_names.py", "extensions/watching/"),
+        "extensions/gradients/feature_stores.py",
     ),
     "bokeh": ("extensions/watching/dashboard_page.py",),
     "onnx": ("extensions/export/",),
@@ -60,7 +60,7 @@ ALLOWED = {
     "matplotlib": ("extensions/report/",),
     "sklearn": (
         *("predict/calibration_fit.py", "features/landmarks.py", "models/", "estimators/"),
-        *("solve/sparse_selection.py", "runtime/private_names.py"),
+        *("extensions/sparse/selection.py", "runtime/private_names.py"),
     ),
 }
 

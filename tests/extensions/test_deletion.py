@@ -1,7 +1,7 @@
 """An extension can be deleted: all else works, and who asks for it is told so in one sentence.
 
-Each is deleted from a copy of the tree, with its tests and its page.  `make extensions` does this for all, and
-runs the core's tests without each.
+Each is deleted from a copy of the tree, with its tests and its page.  `make extensions` does this
+for all, and runs the core's tests without each.
 """
 
 import os
