@@ -26,7 +26,7 @@ _CHOSEN, _SECONDS = ("kernel", "length_scale", "feature_map", "metric", "scale")
     examples=(
         "streamkern fit houses.csv --target price --out model.h5",
         "streamkern fit people.csv --target income --classify --out model.h5",
-        "streamkern fit 'train-*.h5' --out model.h5 --components 4096 --report model.html",
+        "streamkern fit 'train-*.h5' --out model.h5 --components 4096",
     ),
 )
 def fit(console: Console, **options: Any) -> None:

@@ -50,10 +50,8 @@ def drop_checkpoint(folder: str | None) -> None:
 
 
 def show_model(console: Console, title: str, model: Any, path: str) -> None:
-    from streamkern.models.report_rows import model_rows
-
     report = json_report(model.report, {"model": path})
-    console.table(title, _of_command(title, model_rows(report)))
+    console.table(title, _of_command(title, model.rows_of(report)))
     console.result(report)
 
 

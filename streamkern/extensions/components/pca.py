@@ -55,7 +55,6 @@ def pca(console: Console, **options: Any) -> None:
     """
     from streamkern.extensions.components.fitted_components import (
         ComponentOptions,
-        component_rows,
         principal_components,
     )
     from streamkern.extensions.components.principal_components import checked_number
@@ -78,7 +77,7 @@ def pca(console: Console, **options: Any) -> None:
         with prepared(console, options | alone, Job(asked.passes(), {})) as source:
             found = asked.fit(source, checkpoint=options["checkpoint"])
     found.save(out, force=options["force"])
-    console.table("Principal components", [*component_rows(found.report), ("file", out)])
+    console.table("Principal components", [*found.rows_of(found.report), ("file", out)])
     console.result(json_report(found.report, {"pca": out}))
     drop_checkpoint(options["checkpoint"])
 

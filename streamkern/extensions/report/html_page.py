@@ -19,30 +19,17 @@ from streamkern.estimators.loading import fitted_model, rows_of
 from streamkern.extensions.report import (
     choice_figures,
     class_figures,
+    input_effects,
     prediction_figures,
     validation_curves,
-)
-from streamkern.extensions.report.input_effects import (
-    MOST_CURVES,
-    dependence_figure,
-    importance_figure,
-    shown_targets,
-    weights_figure,
 )
 from streamkern.extensions.report.numbers import counted, number, percent, seconds
 from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.validation_pass import MOST_TARGETS, Validation, validated
+from streamkern.models import report_rows
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import LIBRARIES
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.report_rows import (
-    Row,
-    class_error_rows,
-    data_words,
-    figure_row,
-    fit_rows,
-    pass_rows,
-)
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.registry import tables
@@ -150,7 +137,7 @@ def _page(model: FittedRidge | FittedClassifier, found: Validation | None) -> di
         "choices": _choices(ridge),
         "search": choice_figures.search_figures(report),
         "tried": tables(report).get("tuning"),
-        "costs": pass_rows(report),
+        "costs": report_rows.pass_rows(report),
         "versions": [*((each, version(each)) for each in LIBRARIES), ("processor", processor())],
         "version": __version__,
     }
@@ -180,14 +167,14 @@ def _lead(report: FitReport) -> str:
     return f"{rows} of {inputs} and {targets}; {kernel}, {features}."
 
 
-def _fitted_rows(model: FittedRidge, report: FitReport) -> list[Row]:
+def _fitted_rows(model: FittedRidge, report: FitReport) -> list[report_rows.Row]:
     known = np.isfinite(np.atleast_1d(np.asarray(report["noise"], dtype=float))).all()
     return [
-        *fit_rows(report, number),
+        *report_rows.fit_rows(report, number),
         ("feature map", f"{report['feature_map']}, seed {model.parameters.random_state}"),
-        ("data", data_words(report["data"])),
-        *([figure_row("noise", report, number)] if known else []),
-        figure_row("precision_floor", report, number),
+        ("data", report_rows.data_words(report["data"])),
+        *([report_rows.figure_row("noise", report, number)] if known else []),
+        report_rows.figure_row("precision_floor", report, number),
     ]
 
 
@@ -210,7 +197,7 @@ def _target_tiles(model: FittedRidge, found: Validation | None) -> list[tuple[st
 def _target_section(model: FittedRidge, found: Validation | None) -> dict[str, Any]:
     if found is None:
         return {"held_out": [], "intervals": [], "errors": []}
-    names = shown_targets(model)
+    names = input_effects.shown_targets(model)
     # Rows whose own model has as many degrees of freedom as rows have no deviation.
     known, intervals = found.standardized[np.isfinite(found.standardized).all(axis=1)], []
     if np.isfinite(model.normal_equations.noise_variance).all() and len(known):
@@ -249,35 +236,35 @@ def _class_section(found: Validation | None) -> dict[str, Any]:
         return {"held_out": [], "errors": []}
     return {
         "held_out": class_figures.class_figures(found.measure),
-        "errors": class_error_rows(found.measure.figures(), number),
+        "errors": report_rows.class_error_rows(found.measure.figures(), number),
         "confusion": class_figures.confusion_table(found.measure),
     }
 
 
 def _input_figures(model: FittedRidge | FittedClassifier, found: Validation | None) -> list[Figure]:
     """Return pictures of which columns matter, and how the first of them do."""
-    weights = weights_figure(model.ridge)
+    weights = input_effects.weights_figure(model.ridge)
     figures = [] if weights is None else [weights]
     if found is None:
         return figures
     sample, falls = held_out_importance(model, found.predictor, found.sample)
     rows = f"{counted(len(sample.X), 'row')}{' held out' if found.by_fold else ' of the fit'}"
-    figures.append(importance_figure(model, falls, rows))
+    figures.append(input_effects.importance_figure(model, falls, rows))
     columns = [inputs for _, inputs in model.columns.table]
-    most = np.argsort(-falls, kind="stable")[:MOST_CURVES].tolist()
-    return figures + [dependence_figure(model, sample, columns[j]) for j in most if falls[j] > 0]
+    most = np.argsort(-falls, kind="stable")[: input_effects.MOST_CURVES].tolist()
+    return figures + [
+        input_effects.dependence_figure(model, sample, columns[j]) for j in most if falls[j] > 0
+    ]
 
 
 def _choices(model: FittedRidge) -> list[Figure]:
     """Return curves of what the penalty and the number of features were chosen from."""
     penalty = validation_curves.penalty_curve(model)
-    sizes = validation_curves.components_curve(model)
-    kept = validation_curves.sparsity_curve(model)
-    figures = []
+    names, figures = input_effects.shown_targets(model), []
     if penalty:
-        figures.append(choice_figures.penalty_figure(penalty, shown_targets(model)))
-    if sizes:
-        figures.append(choice_figures.sizes_figure(sizes))
-    if kept:
-        figures.append(choice_figures.sizes_figure(kept, is_sparse=True))
+        figures.append(choice_figures.penalty_figure(penalty, names))
+    for find in (validation_curves.components_curve, validation_curves.sparsity_curve):
+        if curve := find(model):
+            is_sparse = find is validation_curves.sparsity_curve
+            figures.append(choice_figures.sizes_figure(curve, is_sparse=is_sparse))
     return figures

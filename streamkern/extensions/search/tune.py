@@ -35,7 +35,7 @@ from streamkern.registry import more_options, tables
     *shared.job_options,
     *(option for each in more_options("tune") for option in each.OPTIONS),
     examples=(
-        "streamkern tune houses.csv --target price --out model.h5 --report model.html",
+        "streamkern tune houses.csv --target price --out model.h5",
         "streamkern tune train.h5 --out model.h5 --budget 5m",
         "streamkern tune train.h5 --out model.h5 --kernel auto --map auto --budget 10",
     ),
