@@ -6,6 +6,7 @@ writes figures: `brief` for a terminal, `numbers.number` for a page.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from streamkern.errors.formatting import listed
@@ -54,6 +55,7 @@ _COLUMNS: dict[_Columns, str] = {
     "dropped_columns": "constant columns left out",
     "nearly_constant_columns": "nearly constant columns, taken to spread wider than they do",
 }
+_TERM = itemgetter("term", "coefficient", "deviation")
 # Where errors at landmarks were found too small.
 _FEW_ROWS = 5000
 _CLASS_ERRORS = (
@@ -85,7 +87,10 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
         *class_rows(report),
         *_choices(report, number),
         ("alpha", _alpha(report, number)),
-        *[(f"trend: {each['term']}", _slope(each, number)) for each in report.get("trend", ())],
+        *[
+            (f"trend: {name}", f"{number(slope)}, standard error {number(error)}")
+            for name, slope, error in map(_TERM, report.get("trend", ()))
+        ],
         figure_row("train_rmse", report, number),
         _cross_validated(report, number),
         *([figure_row("rounding_rmse", report, number)] if "rounding_rmse" in report else []),
@@ -113,10 +118,6 @@ def _choices(report: FitReport, number: Number) -> Iterator[Row]:
     if evidence := report.get("kernel_evidence"):
         tried = ", ".join(f"{name} {number(each)}" for name, each in evidence.items())
         yield "choice of kernel", f"{report['kernel']}; evidence a row of windows: {tried}"
-
-
-def _slope(term: dict[str, Any], number: Number) -> str:
-    return f"{number(term['coefficient'])}, standard error {number(term['deviation'])}"
 
 
 def _gradients(report: FitReport, number: Number) -> list[Row]:

@@ -7,18 +7,9 @@ from typing import Any
 import numpy as np
 
 from streamkern.choice.trials import error_of, first_scale, map_in_words
+from streamkern.extensions.report import pictures
 from streamkern.extensions.report.numbers import number
-from streamkern.extensions.report.pictures import (
-    GREY,
-    GUIDE,
-    LINES,
-    MOST_LINES,
-    Figure,
-    add_legend,
-    draw_lines,
-    log_axis,
-    name_axes,
-)
+from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.validation_curves import Curve
 from streamkern.parameters.fit_report import FitReport
 
@@ -37,20 +28,20 @@ _CRITERIA = {
 def penalty_figure(curve: Curve, names: list[str]) -> Figure:
     """Draw the criterion over the penalties, a line a target where each has its own."""
     several, is_evidence = curve.targets is not None, curve.criterion == "evidence"
-    drawn = curve.values[None] if curve.targets is None else curve.targets.T[:MOST_LINES]
+    drawn = curve.values[None] if curve.targets is None else curve.targets.T[: pictures.MOST_LINES]
     folds = [] if curve.folds is None or several else list(curve.folds)
     label, caption = _CRITERIA[curve.criterion]
 
     def draw(axes: Any) -> None:
-        name_axes(axes, "Penalty α", label)
+        pictures.name_axes(axes, "Penalty α", label)
         legend = {}
         for fold in folds:
-            axes.plot(curve.x, fold, color=GREY, linewidth=0.6, linestyle="-", alpha=0.5)
+            axes.plot(curve.x, fold, color=pictures.GREY, linewidth=0.6, linestyle="-", alpha=0.5)
         if curve.errors is not None and not several:
             spread = curve.values - curve.errors, curve.values + curve.errors
             axes.fill_between(curve.x, *spread, color="C0", alpha=0.17, linewidth=0)
         if curve.threshold is not None:
-            legend["best + 1 standard error"] = axes.axhline(curve.threshold, **GUIDE)
+            legend["best + 1 standard error"] = axes.axhline(curve.threshold, **pictures.GUIDE)
         for j, values in enumerate(drawn):
             at = curve.chosen[min(j, len(curve.chosen) - 1)]
             text = f"α = {number(float(curve.x[at]))}"
@@ -62,8 +53,8 @@ def penalty_figure(curve: Curve, names: list[str]) -> Figure:
             top = min(max(_MEAN, 1.1 * low), _TIMES * low, high)
             low = min([low, *map(np.nanmin, folds)])
             axes.set_ylim(low - 0.05 * (top - low), top + 0.05 * (top - low) + 1e-12)
-        log_axis(axes)
-        add_legend(axes, legend)
+        pictures.log_axis(axes)
+        pictures.add_legend(axes, legend)
 
     if folds:
         caption += f"; thin lines are its {len(folds)} folds, the band one standard error"
@@ -81,11 +72,11 @@ def sizes_figure(curve: Curve, *, is_sparse: bool = False) -> Figure:
 
     def draw(axes: Any) -> None:
         what = "Number of features that are kept" if is_sparse else "Number of random features D"
-        name_axes(axes, what, _ERROR)
+        pictures.name_axes(axes, what, _ERROR)
         spread = curve.values - errors, curve.values + errors
         axes.fill_between(curve.x, *spread, color="C0", alpha=0.17, linewidth=0)
         axes.plot(curve.x, curve.values, "o-", color="C0")
-        axes.axvline(chosen, **GUIDE)
+        axes.axvline(chosen, **pictures.GUIDE)
         axes.set_xscale("log")
         axes.minorticks_off()
         ticks = curve.x[::-1][:: -(-len(curve.x) // 7)]
@@ -117,15 +108,15 @@ def _scales_figure(title: str, tried: list[dict[str, Any]], chosen: float | None
     points = sorted((each["n_components"], first_scale(each), error_of(each)) for each in tried)
 
     def draw(axes: Any) -> None:
-        name_axes(axes, "Length scale", _ERROR)
+        pictures.name_axes(axes, "Length scale", _ERROR)
         lines = {}
         for size, of_size in groupby(points, key=itemgetter(0)):
             _, xs, ys = zip(*of_size, strict=True)
             lines[f"D = {size:,}"] = xs, ys
-        draw_lines(axes, lines, "o")
+        pictures.draw_lines(axes, lines, "o")
         if chosen is not None:
-            axes.axvline(chosen, **GUIDE)
-        log_axis(axes)
+            axes.axvline(chosen, **pictures.GUIDE)
+        pictures.log_axis(axes)
 
     caption = f"The error left out on a sample of {tried[0]['n_rows']:,} rows. "
     caption += (
@@ -143,17 +134,17 @@ def _frontier_figure(frontier: list[dict[str, Any]], chosen: dict[str, Any]) -> 
         return [each["seconds"] for each in of], [error_of(each) for each in of]
 
     def draw(axes: Any) -> None:
-        name_axes(axes, "Seconds of a fit to all rows, as predicted", _ERROR)
-        axes.plot(*points([each for each in frontier if each["is_best"]]), **GUIDE)
+        pictures.name_axes(axes, "Seconds of a fit to all rows, as predicted", _ERROR)
+        axes.plot(*points([each for each in frontier if each["is_best"]]), **pictures.GUIDE)
         legend = {}
         for (_, marker), name in zip(
-            LINES * 9, sorted(set(map(map_in_words, frontier))), strict=False
+            pictures.LINES * 9, sorted(set(map(map_in_words, frontier))), strict=False
         ):
             mine = [each for each in frontier if map_in_words(each) == name]
             (legend[name],) = axes.plot(*points(mine), marker, label=name)
-        axes.axvline(chosen["seconds"], **GUIDE)
-        log_axis(axes)
-        add_legend(axes, legend)
+        axes.axvline(chosen["seconds"], **pictures.GUIDE)
+        pictures.log_axis(axes)
+        pictures.add_legend(axes, legend)
 
     what = f"{chosen['kernel']}, {map_in_words(chosen)}, D = {chosen['n_components']:,}"
     caption = (

@@ -6,15 +6,9 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.errors.formatting import printable
+from streamkern.extensions.report import pictures
 from streamkern.extensions.report.numbers import percent, shortened
-from streamkern.extensions.report.pictures import (
-    GUIDE,
-    MOST_LINES,
-    Figure,
-    bars,
-    draw_lines,
-    share_axes,
-)
+from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.prediction_figures import ROWS_A_MEAN, SQUARE
 from streamkern.models.report_rows import Table
 from streamkern.predict.class_errors import ClassErrors
@@ -56,8 +50,8 @@ def probability_figure(errors: ClassErrors) -> Figure:
 
     def draw(axes: Any) -> None:
         name = class_names(errors)[1] if two else "a class"
-        share_axes(axes, f"Probability of {name}", "Share of rows that are of it")
-        axes.axline((0.0, 0.0), slope=1.0, **GUIDE)
+        pictures.share_axes(axes, f"Probability of {name}", "Share of rows that are of it")
+        axes.axline((0.0, 0.0), slope=1.0, **pictures.GUIDE)
         axes.plot(sums[known] / weight[known], of_class[known] / weight[known], "o-")
 
     caption = (
@@ -75,13 +69,13 @@ def roc_figure(errors: ClassErrors) -> Figure:
         places = {names[1]: 0}
     else:
         places = {names[k]: k for k in _largest(errors) if held[k] > 0}
-    shown = list(places.items())[:MOST_LINES]
+    shown = list(places.items())[: pictures.MOST_LINES]
 
     def draw(axes: Any) -> None:
-        share_axes(axes, "False positive rate", "True positive rate")
-        axes.axline((0.0, 0.0), slope=1.0, **GUIDE)
+        pictures.share_axes(axes, "False positive rate", "True positive rate")
+        axes.axline((0.0, 0.0), slope=1.0, **pictures.GUIDE)
         weights = errors.table.weights
-        draw_lines(
+        pictures.draw_lines(
             axes, {name: (_above(weights[k][0]), _above(weights[k][1])) for name, k in shown}
         )
 
@@ -100,8 +94,8 @@ def precision_figure(errors: ClassErrors) -> Figure:
     share = of_class[-1] / max(of_class[-1] + others[-1], 1e-300)
 
     def draw(axes: Any) -> None:
-        share_axes(axes, f"Recall of {name}", "Precision")
-        axes.axhline(share, **GUIDE)
+        pictures.share_axes(axes, f"Recall of {name}", "Precision")
+        axes.axhline(share, **pictures.GUIDE)
         recall = of_class[known] / max(of_class[-1], 1e-300)
         axes.plot(recall, (of_class / (of_class + others + 1e-300))[known])
 
@@ -125,8 +119,10 @@ def threshold_figure(errors: ClassErrors) -> Figure:
     }
 
     def draw(axes: Any) -> None:
-        share_axes(axes, f"Probability from which on it is {class_names(errors)[1]}", "Share")
-        draw_lines(axes, lines)
+        pictures.share_axes(
+            axes, f"Probability from which on it is {class_names(errors)[1]}", "Share"
+        )
+        pictures.draw_lines(axes, lines)
 
     caption = (
         f"The model takes a row for the more probable class, at 50%. Another threshold gives "
@@ -141,7 +137,7 @@ def share_figure(errors: ClassErrors) -> Figure:
 
     def draw(axes: Any) -> None:
         shares = (held[shown] / held.sum()).tolist()
-        bars(axes, [names[k] for k in shown], shares, "Share of rows")
+        pictures.bars(axes, [names[k] for k in shown], shares, "Share of rows")
 
     return Figure("Classes", "The rows of each class.", draw, 0.9 + 0.25 * len(shown))
 

@@ -8,15 +8,9 @@ from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
 from streamkern.estimators.importance import permutation_importance
 from streamkern.estimators.loading import fitted_model, rows_of
-from streamkern.extensions.report import validation_curves
+from streamkern.extensions.report import input_effects, validation_curves
 from streamkern.extensions.report.choice_figures import penalty_figure, sizes_figure
 from streamkern.extensions.report.class_figures import probability_figure
-from streamkern.extensions.report.input_effects import (
-    dependence_figure,
-    importance_figure,
-    shown_targets,
-    weights_figure,
-)
 from streamkern.extensions.report.numbers import counted
 from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.prediction_figures import pairs_figures
@@ -57,7 +51,7 @@ class ModelPlots:
         Of a classifier: the share of rows that are of a class over the probability that they get.
         """
         model, is_classifier = self._fitted, hasattr(self._fitted, "rule")
-        names, ridge = shown_targets(model), model.ridge
+        names, ridge = input_effects.shown_targets(model), model.ridge
         most = min(len(names), MOST_TARGETS)
         if not (is_classifier or 0 <= target < most):
             raise ParameterError(f"target must be from 0 to {most - 1}, not {target}; choose one.")
@@ -81,7 +75,7 @@ class ModelPlots:
                 "the penalty of this model was given, so there is no curve that it was chosen "
                 "from; fit with alpha='cv'."
             )
-        return _drawn(penalty_figure(curve, shown_targets(self._fitted)), ax)
+        return _drawn(penalty_figure(curve, input_effects.shown_targets(self._fitted)), ax)
 
     def sizes(self, *, ax: Any = None) -> Any:
         """Draw the cross-validated error over the number of features D."""
@@ -106,8 +100,8 @@ class ModelPlots:
         if X is not None:
             found = permutation_importance(self._model, X, y, sample_weight)
             rows = counted(found.n_samples, "row")
-            return _drawn(importance_figure(model, found.importances_mean, rows), ax)
-        figure = weights_figure(model.ridge)
+            return _drawn(input_effects.importance_figure(model, found.importances_mean, rows), ax)
+        figure = input_effects.weights_figure(model.ridge)
         if figure is None:
             raise ParameterError(
                 "the kernel weighs all inputs alike, so which matter is to be seen on rows; give "
@@ -132,7 +126,7 @@ class ModelPlots:
                 f"not {unknown(column, list(named))}; name one of the inputs."
             )
         sample = self._read(as_source(*rows_of(self._model, X)), RowSample(_SAMPLE_ROWS))[1]
-        return _drawn(dependence_figure(model, sample, known[column]), ax)
+        return _drawn(input_effects.dependence_figure(model, sample, known[column]), ax)
 
     @property
     def _fitted(self) -> Any:

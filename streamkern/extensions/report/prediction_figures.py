@@ -9,16 +9,10 @@ from scipy.special import ndtr, ndtri
 
 from streamkern._typing import Array, Floats
 from streamkern.errors.formatting import printable
+from streamkern.extensions.report import pictures
 from streamkern.extensions.report.input_effects import shown_targets
 from streamkern.extensions.report.numbers import counted, percent, shortened
-from streamkern.extensions.report.pictures import (
-    GUIDE,
-    MOST_LINES,
-    Figure,
-    cells,
-    draw_lines,
-    name_axes,
-)
+from streamkern.extensions.report.pictures import Figure
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.grid_prediction import predicted_grid
 from streamkern.predict.evaluation import PairCounts
@@ -47,26 +41,26 @@ def pairs_figures(counts: PairCounts, n_rows: int, target: int, name: str) -> li
     rows, label = f"{counted(n_rows, 'row')} in bins", "rows in a cell"
 
     def draw_pairs(axes: Any) -> None:
-        cells(axes, pairs, edges, edges, label)
-        axes.axline((edges[0], edges[0]), slope=1.0, **GUIDE)
+        pictures.cells(axes, pairs, edges, edges, label)
+        axes.axline((edges[0], edges[0]), slope=1.0, **pictures.GUIDE)
         axes.set(xlim=edges[[0, -1]], ylim=edges[[0, -1]])
-        name_axes(axes, f"Predicted {name}", f"Actual {name}")
+        pictures.name_axes(axes, f"Predicted {name}", f"Actual {name}")
 
     of_column = errors.sum(axis=1)
     known = of_column >= ROWS_A_MEAN
     means = (errors @ (heights[1:] + heights[:-1]))[known] / 2.0 / of_column[known]
 
     def draw_residuals(axes: Any) -> None:
-        cells(axes, errors, edges, heights, label)
-        axes.axhline(0.0, **GUIDE)
+        pictures.cells(axes, errors, edges, heights, label)
+        axes.axhline(0.0, **pictures.GUIDE)
         axes.plot(((edges[1:] + edges[:-1]) / 2.0)[known], means, color="C1", linestyle="-")
-        name_axes(axes, f"Predicted {name}", f"Actual less predicted {name}")
+        pictures.name_axes(axes, f"Predicted {name}", f"Actual less predicted {name}")
 
     def draw_values(axes: Any) -> None:
         share = 100.0 / max(n_rows, 1)
         axes.stairs(share * pairs.sum(axis=0), edges, fill=True, color="C0", alpha=0.4)
         axes.stairs(share * pairs.sum(axis=1), edges, color="C1")
-        name_axes(axes, name[:1].upper() + name[1:], "% of rows in a bin")
+        pictures.name_axes(axes, name[:1].upper() + name[1:], "% of rows in a bin")
 
     return [
         Figure(
@@ -109,16 +103,18 @@ def coverage(standardized: Floats) -> Floats:
 def interval_figure(standardized: Floats, names: Sequence[str]) -> Figure:
     """Draw by how much more or fewer rows lie in intervals than these claim."""
     claimed, n_rows = np.array(LEVELS), len(standardized)
-    apart = 100.0 * (coverage(standardized)[:, :MOST_LINES] - claimed[:, None])
+    apart = 100.0 * (coverage(standardized)[:, : pictures.MOST_LINES] - claimed[:, None])
     by_chance = 100.0 * (_CHANCE * np.sqrt(claimed * (1.0 - claimed) / n_rows))
     far = max(5.0, 1.15 * float(np.abs(apart).max()), float(by_chance.max()))
 
     def draw(axes: Any) -> None:
-        name_axes(axes, "% of rows that the interval claims", "Share found less claimed, points")
+        pictures.name_axes(
+            axes, "% of rows that the interval claims", "Share found less claimed, points"
+        )
         axes.fill_between(100.0 * claimed, -by_chance, by_chance, color="C0", alpha=0.17)
-        axes.axhline(0.0, **GUIDE)
+        axes.axhline(0.0, **pictures.GUIDE)
         columns = zip(names, apart.T, strict=False)
-        draw_lines(axes, {name: (100.0 * claimed, each) for name, each in columns}, "o")
+        pictures.draw_lines(axes, {name: (100.0 * claimed, each) for name, each in columns}, "o")
         axes.set_ylim(-far, far)
 
     caption = (
@@ -132,13 +128,13 @@ def normality_figure(standardized: Floats, names: Sequence[str]) -> Figure:
     """Draw how residuals over their standard deviations are distributed, beside the normal."""
     edges = np.linspace(-4.0, 4.0, 33)
     grid, unit = (edges[1:] + edges[:-1]) / 2.0, len(standardized) * (edges[1] - edges[0])
-    columns = zip(names, standardized.T[:MOST_LINES], strict=False)
+    columns = zip(names, standardized.T[: pictures.MOST_LINES], strict=False)
     densities = {name: (grid, np.histogram(z, edges)[0] / unit) for name, z in columns}
 
     def draw(axes: Any) -> None:
-        name_axes(axes, "Residual over its standard deviation", "Density of rows")
-        draw_lines(axes, densities, "o")
-        axes.plot(grid, np.exp(-0.5 * grid**2) / math.sqrt(2.0 * math.pi), **GUIDE)
+        pictures.name_axes(axes, "Residual over its standard deviation", "Density of rows")
+        pictures.draw_lines(axes, densities, "o")
+        axes.plot(grid, np.exp(-0.5 * grid**2) / math.sqrt(2.0 * math.pi), **pictures.GUIDE)
 
     outside = float((np.abs(standardized) > 4.0).mean())
     caption = (
@@ -154,7 +150,7 @@ def field_maps(model: FittedRidge) -> list[Figure]:
     if len(ranges) != 2 or model.predictor.n_targets != 1 or any(a == b for a, b in ranges):
         return []
     has_std = model.equations is not None and len(model.predictor.coef) <= _MOST_COMPONENTS
-    # The middles of cells.
+    # The middles of pictures.cells.
     middles = [np.linspace(a, b, 2 * _CELLS + 1)[1::2] for a, b in ranges]
     found = predicted_grid(model, middles, return_std=has_std)
     names = [shortened(printable(name)) for name in model.columns.named([0, 1])]
@@ -162,8 +158,8 @@ def field_maps(model: FittedRidge) -> list[Figure]:
     def map_of(title: str, values: Floats) -> Figure:
         def draw(axes: Any) -> None:
             edges = [np.linspace(a, b, _CELLS + 1) for a, b in ranges]
-            cells(axes, values.reshape(_CELLS, _CELLS), edges[0], edges[1], "")
-            name_axes(axes, names[0], names[1])
+            pictures.cells(axes, values.reshape(_CELLS, _CELLS), edges[0], edges[1], "")
+            pictures.name_axes(axes, names[0], names[1])
 
         return Figure(title, "Over the range of the rows.", draw, SQUARE)
 
