@@ -17,6 +17,7 @@ _NAMES = {
         "RationalQuadratic Sum"
     ),
     "models.data_moments": "DataMoments load_moments",
+    "estimators.comparison": "compare",
     "estimators.exact_kernel_ridge": "ExactKernelRidge",
     "estimators.load": "load",
     "estimators.random_feature_classifier": "RandomFeatureClassifier",
@@ -27,10 +28,6 @@ _NAMES = {
     ),
     "estimators.importance": "permutation_importance",
     "monitor": "progress",
-    "report.comparison": "compare",
-    "report.html_page": "write_report",
-    "report.model_plots": "ModelPlots",
-    "report.onnx": "to_onnx",
     "sources": "open_hdf5",
     "sources.preprocessing": "Recipe",
     "statistics": "ColumnStatistics Moments",

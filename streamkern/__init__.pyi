@@ -2,6 +2,7 @@
 
 from streamkern.engine.cluster import connect
 from streamkern.engine.reduction import accumulate
+from streamkern.estimators.comparison import compare
 from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
 from streamkern.estimators.importance import permutation_importance
 from streamkern.estimators.load import load
@@ -17,7 +18,10 @@ from streamkern.estimators.transformers import (
 )
 from streamkern.extensions.boosting.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
+from streamkern.extensions.export.onnx import to_onnx
 from streamkern.extensions.integers.integer_moments import IntegerMoments
+from streamkern.extensions.report.html_page import write_report
+from streamkern.extensions.report.model_plots import ModelPlots
 from streamkern.extensions.sparse.sparsify import sparsify
 from streamkern.features import FeatureMap
 from streamkern.kernels import (
@@ -35,10 +39,6 @@ from streamkern.kernels import (
 )
 from streamkern.models.data_moments import DataMoments, load_moments
 from streamkern.monitor import progress
-from streamkern.report.comparison import compare
-from streamkern.report.html_page import write_report
-from streamkern.report.model_plots import ModelPlots
-from streamkern.report.onnx import to_onnx
 from streamkern.sources import open_hdf5
 from streamkern.sources.preprocessing import Recipe
 from streamkern.statistics import ColumnStatistics, Moments

@@ -21,6 +21,7 @@ class Extension(NamedTuple):
     commands: Mapping[str, str] = {}  # and their helps; the module is called as the command
     options: Mapping[str, str] = {}  # more options of a command, or "place" of all that compute
     models: Mapping[str, str] = {}  # fitted models, by the format of their files
+    tables: Mapping[str, str] = {}  # functions that make a table of a report, by the key it is of
     solvers: Mapping[str, str] = {}  # what holds the normal equations
 
 
@@ -29,9 +30,11 @@ EXTENSIONS = {
         names={"RandomFeatureAdaBoost": "random_feature_adaboost"},
         options={"fit": "boost_option"},
         models={"streamkern-boosted-model": "fitted_ensemble.FittedEnsemble"},
+        tables={"rounds": "report_rows.round_table"},
     ),
     "search": Extension(
-        commands={"tune": "Choose kernel, length scale and map, and fit one model."}
+        commands={"tune": "Choose kernel, length scale and map, and fit one model."},
+        tables={"tuning": "trial_tables.tuning_table", "frontier": "trial_tables.frontier_table"},
     ),
     "gradients": Extension(
         solvers={"conjugate gradients": "conjugate_gradients.ConjugateGradients"}
@@ -48,6 +51,15 @@ EXTENSIONS = {
             "transform": "Take every row of a data set to its scores along principal components.",
         },
         models={"streamkern-pca": "fitted_components.FittedComponents"},
+    ),
+    "export": Extension(
+        names={"to_onnx": "onnx"},
+        commands={"export": "Write the predictions of a model as an ONNX file."},
+    ),
+    "watching": Extension(),
+    "report": Extension(
+        names={"ModelPlots": "model_plots", "write_report": "html_page"},
+        options=dict.fromkeys(("fit", "tune", "solve"), "report_option"),
     ),
 }
 
@@ -91,7 +103,7 @@ def command(name: str) -> Any:
 
 
 def more_options(command_name: str) -> list[Any]:
-    """Return the modules that have more options of a command: `OPTIONS`, and `run` with them."""
+    """Return the modules that have more options of a command: `OPTIONS`, and perhaps `run`."""
     found = [(ext, EXTENSIONS[ext].options.get(command_name)) for ext in installed()]
     return [extension(ext, module) for ext, module in found if module is not None]
 
@@ -108,6 +120,12 @@ def fitted_kind(file_format: str) -> Any:
         if file_format in each.models:
             return _attribute(ext, each.models[file_format])
     return None
+
+
+def tables(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables that extensions make of what a report has, by its keys."""
+    places = [(ext, *each) for ext in installed() for each in EXTENSIONS[ext].tables.items()]
+    return {key: _attribute(ext, place)(report) for ext, key, place in places if report.get(key)}
 
 
 def _attribute(name: str, path: str) -> Any:

@@ -111,6 +111,9 @@ def pytest_pyfunc_call():
         raise
 
 
+pytest_runtest_setup = pytest_pyfunc_call  # and what fixtures ask for
+
+
 @contextmanager
 def dask_process(log, *arguments):
     found = str(Path(__file__).parent), os.environ.get("PYTHONPATH")

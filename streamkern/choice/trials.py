@@ -5,6 +5,7 @@ gives the errors of a whole grid of penalties.  Kernels and maps are cross-valid
 `metric_rounds` holds a part of it out.
 """
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -229,3 +230,14 @@ def map_in_words(tried: Mapping[str, Any]) -> str:
     """Return the map of a result or a configuration as a report keeps it, with its metric."""
     name: str = tried["feature_map"]
     return name if tried["metric"] == ISOTROPIC else f"{name}, {tried['metric']}"
+
+
+def error_of(tried: dict[str, Any]) -> float:
+    """Return the root of the mean square of an attempt, over sd(y)."""
+    return math.sqrt(tried["relative_mse"])
+
+
+def first_scale(tried: Mapping[str, Any]) -> float:
+    """Return the length scale of an attempt, or that of its first input; 0 where it has none."""
+    scale = tried["length_scale"]
+    return float(np.ravel(scale)[0] if scale else 0.0)

@@ -28,7 +28,6 @@ CORE = {
     "merge": "Merge the moments of different rows.",
     "forget": "Take rows out of moments.",
     "solve": "Make a model of moments.",
-    "export": "Write the predictions of a model as an ONNX file.",
     "show": "Show the card of a model, or what moments or components are of.",
 }
 COMMANDS = CORE | registry.commands()
@@ -117,5 +116,5 @@ def main() -> None:
     streamkern fit houses.csv --target price --out model.h5
     streamkern evaluate model.h5 test.csv
     streamkern predict model.h5 new.csv --out predictions.csv
-    streamkern fit 'train-*.h5' --out model.h5 --report model.html
+    streamkern fit 'train-*.h5' --out model.h5
     """  # noqa: D301  a backspace, by which click keeps the lines that follow as they are

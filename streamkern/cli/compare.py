@@ -13,7 +13,7 @@ from streamkern.cli.parameter_options import GIVEN_KERNEL, numbers_of, parameter
 from streamkern.cli.row_files import opened_rows
 
 if TYPE_CHECKING:
-    from streamkern.report.comparison import Trial
+    from streamkern.estimators.comparison import Trial
 
 _HEADER = (
     *("model", "D", "test rmse", "over\nexact", "kernel\nerror"),
@@ -60,9 +60,9 @@ def compare(console: Console, **options: Any) -> None:
     comparison.json, comparison.png and comparison.svg into DIR.
     """
     from streamkern.errors.formatting import json_text
+    from streamkern.estimators import comparison
     from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
-    from streamkern.report import comparison
-    from streamkern.report.comparison_picture import plot_comparison
+    from streamkern.registry import extension, installed
     from streamkern.storage.outputs import make_folder, replacing
 
     components = numbers_of(options["components"], "--components", kind=int)
@@ -73,7 +73,8 @@ def compare(console: Console, **options: Any) -> None:
     with opened_rows(options | {"out": None}) as opened:
         source: Any = opened.source
         folder, force = make_folder(options["out"]), options["force"]
-        results, *pictures = (folder / f"comparison.{form}" for form in ("json", "png", "svg"))
+        forms = ("json", "png", "svg") if "report" in installed() else ("json",)
+        results, *pictures = (folder / f"comparison.{form}" for form in forms)
         check_outputs(options, source, outs=[results, *pictures], formats=())
         sizes = {"n_components": components, "n_seeds": n_seeds, "n_train": options["rows"]}
         with place_of(console, options):
@@ -81,7 +82,7 @@ def compare(console: Console, **options: Any) -> None:
     with replacing(results, force=force) as temporary:
         temporary.write_text(json_text(found.as_dict(), indent=1))
     for path in pictures:
-        plot_comparison(found, path, force=force)
+        extension("report", "comparison_picture").plot_comparison(found, path, force=force)
     title = f"{found.n_train:,} rows fitted, {found.n_test:,} tested"
     console.table(title, [_row(trial) for trial in found.trials], _HEADER)
     exact = found.trials[0]
@@ -92,9 +93,10 @@ def compare(console: Console, **options: Any) -> None:
         console.line(
             f"means over {n_seeds} seeds of the map, with the 95% intervals of the means (t)"
         )
-    console.line(f"{results}, {pictures[0].name} and {pictures[1].name} written")
-    written = {"json": str(results), "picture": str(pictures[0]), "svg": str(pictures[1])}
-    console.result(found.as_dict() | written)
+    named = ", ".join([str(results), *(path.name for path in pictures)])
+    console.line(f"{' and '.join(named.rsplit(', ', 1))} written")
+    written = zip(("json", "picture", "svg"), map(str, [results, *pictures]), strict=False)
+    console.result(found.as_dict() | dict(written))
 
 
 def _row(trial: Trial) -> tuple[str, ...]:

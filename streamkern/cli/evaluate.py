@@ -44,7 +44,7 @@ def evaluate(console: Console, **options: Any) -> None:
     from streamkern.errors.formatting import listed
     from streamkern.estimators.loading import load_fitted
     from streamkern.models.fitted_classes import FittedClasses
-    from streamkern.report.report_rows import class_error_rows
+    from streamkern.models.report_rows import class_error_rows
 
     left_out = options["leave_one_out"]
     with_equations = left_out is not None
@@ -101,7 +101,7 @@ def evaluate(console: Console, **options: Any) -> None:
 def _show_left_out(console: Console, ridge: Any, found: dict[str, Any]) -> None:
     """Print leave-one-out errors, and the rows that matter most."""
     from streamkern.models.report_facts import brief
-    from streamkern.report.numbers import figure_row
+    from streamkern.models.report_rows import figure_row
 
     rows = [
         figure_row("loo_rmse", found, brief),

@@ -21,13 +21,12 @@ _CHOSEN, _SECONDS = ("kernel", "length_scale", "feature_map", "metric", "scale")
     *parameter_options(),
     shared.like_option,
     *shared.class_options,
-    *(option for each in _MORE for option in each.OPTIONS),
     *shared.job_options,
-    shared.report_option,
+    *(option for each in _MORE for option in each.OPTIONS),
     examples=(
         "streamkern fit houses.csv --target price --out model.h5",
         "streamkern fit people.csv --target income --classify --out model.h5",
-        "streamkern fit 'train-*.h5' --out model.h5 --components 4096 --report model.html",
+        "streamkern fit 'train-*.h5' --out model.h5 --components 4096",
     ),
 )
 def fit(console: Console, **options: Any) -> None:
@@ -42,11 +41,14 @@ def fit(console: Console, **options: Any) -> None:
     if like := options["like"]:
         shared.refuse_given(OF_LIKE, f"is decided by --like {like}; leave out one of the two.")
     given = parameters_of(options)
-    if any(each.run(console, options, given) for each in _MORE):
+    if any(each.run(console, options, given) for each in _MORE if hasattr(each, "run")):
         return
     task, template = shared.task_of(options), template_of(like)
     with prepared(console, options, task.job(given, template), template) as source:
-        how: Any = {"checkpoint": options["checkpoint"], "keep_moments": bool(options["report"])}
+        how: Any = {
+            "checkpoint": options["checkpoint"],
+            "keep_moments": bool(options.get("report")),
+        }
         model = task.fit(given, (source, None, None), template=template, **how)
         save_model(console, model, options, source)
     show_model(console, "Fitted", model, options["out"])

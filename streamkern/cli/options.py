@@ -101,11 +101,6 @@ checkpoint_option = click.option(
     metavar="DIR",
     help="Save sums in this folder as they are made, and go on from there if stopped.",
 )
-report_option = click.option(
-    "--report",
-    metavar="FILE.html",
-    help="Write what was fitted, how well it does on rows left out, and what it took.",
-)
 dry_run_option = click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
 force_option = click.option("--force", is_flag=True, help="Replace an existing output.")
 # Of the commands that read all rows.

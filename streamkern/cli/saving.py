@@ -11,6 +11,7 @@ import click
 
 from streamkern.cli.options import given_options
 from streamkern.errors.urls import shown, without_secrets
+from streamkern.registry import extension
 
 if TYPE_CHECKING:
     from streamkern.cli.console import Console
@@ -30,12 +31,11 @@ def save_model(
     """Save a model and write its report if one is wanted; the model stays whatever comes."""
     out, force = options["out"], options["force"]
     model.save(out, compact=options.get("compact", False), force=force)
-    if options["report"] is not None:
-        from streamkern.report.html_page import write_report
-
+    if options.get("report") is not None:
         names = {"title": Path(out).name, "command": command_line()}
         try:
-            write_report(model, options["report"], source, **names, force=force)
+            page = extension("report", "html_page")
+            page.write_report(model, options["report"], source, **names, force=force)
         except BaseException:
             console.note(f"the model is saved in {out}; only the report is missing.")
             raise
@@ -50,18 +50,9 @@ def drop_checkpoint(folder: str | None) -> None:
 
 
 def show_model(console: Console, title: str, model: Any, path: str) -> None:
-    from streamkern.report.report_rows import model_rows
-
     report = json_report(model.report, {"model": path})
-    console.table(title, _of_command(title, model_rows(report)))
+    console.table(title, _of_command(title, model.rows_of(report)))
     console.result(report)
-
-
-def show_search(console: Console, report: FitReport) -> None:
-    from streamkern.report.trial_tables import frontier_table, tuning_table
-
-    console.table("HeldOutResult", **tuning_table(report)._asdict())
-    console.table("Error against cost", **frontier_table(report)._asdict())
 
 
 def json_report(report: FitReport, written: FitReport) -> FitReport:
@@ -74,7 +65,7 @@ def json_report(report: FitReport, written: FitReport) -> FitReport:
 def save_moments(
     console: Console, title: str, found: DataMoments, path: str, *, force: bool
 ) -> None:
-    from streamkern.report.report_rows import moments_rows
+    from streamkern.models.report_rows import moments_rows
 
     found.save(path, force=force)
     report = moments_report(found, path)

@@ -3,7 +3,7 @@
 import click
 
 from streamkern.cli.console import Console, command
-from streamkern.cli.saving import moments_report, show_search
+from streamkern.cli.saving import moments_report
 from streamkern.errors import ModelFileError, StreamkernError, first_line
 
 
@@ -16,35 +16,28 @@ def show(console: Console, model: str) -> None:
     """
     from streamkern.estimators.loading import read_fitted
     from streamkern.models.data_moments import moments_header
-    from streamkern.report import report_rows as words
-    from streamkern.report.trial_tables import round_table
+    from streamkern.models.report_rows import card_rows, data_words, moments_rows
+    from streamkern.registry import tables
     from streamkern.storage.codec import BOOSTED, COMPONENTS, MOMENTS, kind_of
     from streamkern.storage.untrusted import WRONG_VALUES
 
-    kind, options = "Model", {}
     try:
         held = kind_of(model)
         if held is MOMENTS:
             found = moments_header(model)
             report, data = moments_report(found, model), found.report["data"]
-            rows = [*words.moments_rows(report), ("data", words.data_words(data))]
+            rows = [*moments_rows(report), ("data", data_words(data))]
             console.table(f"Moments {model}", rows)
             console.result(report | {"data": data})
             return
-        card = read_fitted(model, with_equations=False)[1]
-        report, rows_of = card["report"], words.model_rows
-        if held is COMPONENTS:
-            kind, rows_of = "Principal components", words.component_rows
-        elif held is BOOSTED:
-            options, rows_of = card["base"], words.boosted_rows
-        else:
-            options = card["options"]
-        shown = words.card_rows(card, rows_of(report), options.get("random_state"))
+        fitted, card = read_fitted(model, with_equations=False)
+        report, kind, options = card["report"], "Principal components", {}
+        if held is not COMPONENTS:
+            kind, options = "Model", card["base" if held is BOOSTED else "options"]
+        shown = card_rows(card, fitted.rows_of(report), options.get("random_state"))
         console.table(f"{kind} {model}", shown)
-        if report.get("rounds"):
-            console.table("Training error after every round", **round_table(report)._asdict())
-        if report.get("tuning"):
-            show_search(console, report)
+        for table in tables(report).values():
+            console.table(**table._asdict())
         console.result(card)
     except StreamkernError:
         raise

@@ -9,6 +9,7 @@ from streamkern.cli.console import Console, command
 from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.parameter_options import OF_MODELS, parameter_options, values_of
 from streamkern.cli.saving import save_model, show_model
+from streamkern.registry import more_options
 
 
 @command(
@@ -28,9 +29,9 @@ from streamkern.cli.saving import save_model, show_model
         is_flag=True,
         help="Leave the normal equations out of MODEL.h5, and with them standard deviations.",
     ),
-    shared.report_option,
     *shared.place_options,
     shared.force_option,
+    *(option for each in more_options("solve") for option in each.OPTIONS),
     examples=("streamkern solve both.h5 --out model.h5 --alpha gcv",),
 )
 def solve(console: Console, **options: Any) -> None:

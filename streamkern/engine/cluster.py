@@ -25,8 +25,7 @@ from distributed import Client, LocalCluster, Security, rpc
 from streamkern.engine.scheduler import NO_WORKERS
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.errors.urls import shown
-from streamkern.monitor.scheduler_plugin import Watch
-from streamkern.registry import extension
+from streamkern.registry import extension, installed
 from streamkern.runtime.memory import usable_cores, worker_bytes
 from streamkern.runtime.resources import LOST, configured_seconds
 from streamkern.runtime.stopping import held
@@ -160,9 +159,8 @@ def _configuration(*, is_own: object) -> dict[str, Any]:
     settings = {_LARGE_GRAPH: max(parse_bytes(dask.config.get(_LARGE_GRAPH, 0)), 256 << 20)}
     # Links of dashboards lead to the page of jobs itself.
     root, status, rest = dask.config.get(_LINK).rpartition("/status")
-    monitored = dask.config.get("streamkern.monitoring", True) and _has_bokeh()
-    if monitored and status and not rest:
-        settings[_LINK] = f"{root}/{Watch.name}"
+    if _is_watched() and _has_bokeh() and status and not rest:
+        settings[_LINK] = f"{root}/streamkern"
     for key, (usual, ours) in _OURS.items() if is_own else ():
         if dask.config.get(key, None) == usual:
             settings[key] = ours
@@ -171,6 +169,10 @@ def _configuration(*, is_own: object) -> dict[str, Any]:
 
 def _has_bokeh() -> bool:
     return importlib.util.find_spec("bokeh") is not None
+
+
+def _is_watched() -> bool:
+    return dask.config.get("streamkern.monitoring", True) and "watching" in installed()
 
 
 def local_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -186,9 +188,9 @@ def local_options(options: dict[str, Any]) -> dict[str, Any]:
 
 def _watch(client: Client) -> None:
     """Have a scheduler show jobs, which it needs streamkern for."""
-    if dask.config.get("streamkern.monitoring", True):
+    if _is_watched():
         with suppress(Exception):
-            client.register_plugin(Watch())
+            client.register_plugin(extension("watching", "scheduler_plugin").Watch())
 
 
 def wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "") -> None:

@@ -6,7 +6,6 @@ from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
-import streamkern
 from streamkern.errors import ParameterError
 from streamkern.estimators.base import TableEstimator, fitted, with_state
 from streamkern.estimators.conventions import KernelFeatures, refuse_paths
@@ -51,7 +50,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     @property
     def plot(self) -> Any:
         """Pictures of the fitted model: `plot()`, `plot.penalty()` and more of `ModelPlots`."""
-        return streamkern.ModelPlots(self)  # made by the package, which knows the rooms above
+        return extension("report", "model_plots").ModelPlots(self)
 
     @property
     def moments_(self) -> Any:

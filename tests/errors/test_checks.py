@@ -7,10 +7,10 @@ import streamkern
 from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError, StreamkernWarning, warn
 from streamkern.errors.checks import checked_integer, is_integer
+from streamkern.estimators.comparison import checked_comparison
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian, Polynomial
 from streamkern.registry import extension
-from streamkern.report.comparison import checked_comparison
 
 X, y = np.random.default_rng(0).standard_normal((2, 40, 2))
 

@@ -27,14 +27,14 @@ import h5py
 import numpy as np
 import scipy.linalg  # noqa: F401  loads the BLAS library that the machine is named by
 import threadpoolctl
-from click.testing import CliRunner
 
 # The tree that this file is in, not one that is installed.
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
+from commandline import invoke  # noqa: E402
 from golden import cases  # noqa: E402
 
-from streamkern.cli import main as streamkern  # noqa: E402
+from streamkern.registry import EXTENSIONS, installed  # noqa: E402
 
 RECORD = Path(__file__).with_name("record.json")
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "dask", "h5py", "pandas")
@@ -112,7 +112,7 @@ def leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
 def command(line: str) -> dict[str, Any]:
     """Run a command line, and return its exit status with what it printed."""
     asked = [] if "--help" in line else ["--json", "--quiet"]
-    result = CliRunner().invoke(streamkern, [*shlex.split(line), *asked])
+    result = invoke(*shlex.split(line), *asked)
     kept: dict[str, Any] = {"status": result.exit_code}
     told = [each for each in result.stderr.splitlines() if re.match(r"(note|Error): ", each)]
     kept |= {"told": [masked(each) for each in told]} if told else {}
@@ -242,6 +242,8 @@ def reason_to_skip(name: str, record: dict[str, Any]) -> str | None:
     """Return why a case cannot run here, or None."""
     if name in cases.NEED_ONNX and importlib.util.find_spec("onnx") is None:
         return "onnx is not installed"
+    if name == "help" and installed() != list(EXTENSIONS):
+        return "an extension is deleted"
     is_alike = record["machine"]["libraries"] == machine()["libraries"]
     return None if is_alike or name not in cases.NEED_SAME_LIBRARIES else "other libraries"
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 import streamkern
-from streamkern import Gaussian, Laplacian, Linear, RandomFeatureRidge, open_hdf5, write_report
+from streamkern import Gaussian, Laplacian, Linear, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.sources.arrays import ArraySource
 
@@ -100,9 +100,9 @@ def test_what_is_done_about_bad_rows_can_be_set_after_the_fit_and_counts_in_file
     assert loaded.evaluate(bad)["skipped_rows"] == 1
     assert loaded.get_params() == ridge(on_bad_rows="skip").get_params()
     assert model.set_params(on_bad_rows="error").report_ == loaded.report_
-    write_report(model, tmp_path / "report.html", ArraySource(X, y))
+    streamkern.write_report(model, tmp_path / "report.html", ArraySource(X, y))
     with pytest.raises(DataError, match="1 of 400 rows"):
-        write_report(model, tmp_path / "bad.html", bad)
+        streamkern.write_report(model, tmp_path / "bad.html", bad)
 
 
 PARAMETERS = {

@@ -7,7 +7,7 @@ import pytest
 
 from streamkern import Gaussian, Matern, RandomFeatureRidge, load
 from streamkern.features import left_out
-from streamkern.report.report_rows import fit_rows
+from streamkern.models.report_rows import fit_rows
 
 # Of the usual kernel, whose errors go on falling.
 pytestmark = pytest.mark.filterwarnings("ignore:the error still falls")

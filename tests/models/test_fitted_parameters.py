@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 import streamkern
-from streamkern import RandomFeatureClassifier, RandomFeatureRidge, write_report
+from streamkern import RandomFeatureClassifier, RandomFeatureRidge
+from streamkern.registry import installed, public_names
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 X, Y = smooth_rows(120)
@@ -69,7 +70,7 @@ def test_a_report_and_a_template_say_what_the_model_was_fitted_with(kind, tmp_pa
     model, path, page = FITS[kind](), tmp_path / "model.h5", tmp_path / "report.html"
     model.coef_  # noqa: B018  it is solved here
     change(model).save(path)
-    write_report(model, page)
+    streamkern.write_report(model, page)
     call = f"{type(model).__name__}(n_components=16, alpha=0.1, random_state=3)"
     assert call in page.read_text()
     for like in (model, path):
@@ -90,9 +91,10 @@ def test_a_solution_of_moments_takes_what_decided_them_and_else_what_is_set(kind
     assert (model.alpha_, model.coef_.shape[0]) == (7.0, 16)
 
 
+DELETED = {name for name, ext in public_names().items() if ext not in installed()}
 ESTIMATORS = [
     each
-    for each in map(partial(getattr, streamkern), streamkern.__all__)
+    for each in map(partial(getattr, streamkern), sorted(set(streamkern.__all__) - DELETED))
     if isinstance(each, type) and issubclass(each, BaseEstimator)
 ]
 

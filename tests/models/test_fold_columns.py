@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError, ParameterError
-from streamkern.report.validation_pass import validated
+from streamkern.registry import extension
 from streamkern.sources import ArraySource
 
 GRID = [0.001, 0.1, 10.0]
@@ -97,7 +97,7 @@ def test_rows_are_predicted_by_the_model_that_has_not_seen_them(how):
     X, y, groups, times = rows()
     values = {"groups": groups, "times": times}[how]
     model = ridge().fit(X, y, keep_moments=True, **{how: values})
-    found = validated(model.model_, ArraySource(X, y))
+    found = extension("report", "validation_pass").validated(model.model_, ArraySource(X, y))
     assert found.by_fold
     assert found.n_rows == (N if how == "groups" else 200)
     assert found.rmse[0] == pytest.approx(model.report_["cv_rmse"], rel=1e-8)

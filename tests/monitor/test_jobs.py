@@ -10,7 +10,6 @@ from hearing import When
 from monitor.events import ROWS, SHARDS, Story
 
 import streamkern
-from streamkern.monitor.job_panel import panel
 from streamkern.monitor.job_text import details
 from streamkern.monitor.jobs import Jobs
 from streamkern.runtime.events import observed
@@ -73,7 +72,6 @@ def test_what_is_left_of_a_job_counts_passes_to_come_and_the_solution():
     # 18 s of this pass, 20 of another, and 2e12 operations at 4e11 a second.
     assert story.job.solve_seconds() == pytest.approx(5.0)
     assert story.job.seconds_left(story.now) == pytest.approx(18.0 + 20.0 + 5.0)
-    assert ": pass “moments-1-of-2” 18 s, solving 5.0 s" in panel(story.job, story.now, {})
     story.tell("pass ended", error=None, **{"pass": "p"})
     story.begin_pass("moments-2-of-2", "q")
     story.tell("pass ended", after=1.0, error=None, **{"pass": "q"})
@@ -234,16 +232,6 @@ def test_the_figures_of_a_real_fit_are_those_of_its_report():
     rows, error = job.main.validation[-1]
     assert 0 < rows < 40_000
     assert 0 < error < 1
-
-
-def test_a_name_that_is_no_text_and_a_far_end_are_told(story):
-    story.begin(name="fit \udcff.h5", number="k")
-    story.begin_pass(number="q", job="k")
-    story.tell("pass begun", job="k", label="m", rows=10**18, **{"pass": "r"})
-    story.shard(0, number="r", after=1000.0)
-    shown = panel(story.job, story.now, {})
-    assert r"fit \udcff.h5" in shown
-    assert "left of pass" in shown
 
 
 @pytest.mark.usefixtures("small_shards")

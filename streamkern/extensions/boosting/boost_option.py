@@ -29,8 +29,7 @@ def run(console: Console, options: dict[str, Any], parameters: Parameters) -> bo
     if options["boost"] is None:
         return False
     from streamkern.extensions.boosting.fitted_ensemble import Boosting
-    from streamkern.report.report_rows import boosted_rows
-    from streamkern.report.trial_tables import round_table
+    from streamkern.extensions.boosting.report_rows import round_table
 
     if not options["classify"]:
         raise ParameterError("--boost is for classes; give --classify too, or leave it out.")
@@ -45,8 +44,8 @@ def run(console: Console, options: dict[str, Any], parameters: Parameters) -> bo
         model = boosting.fit(parameters, rows, checkpoint=options["checkpoint"])
         save_model(console, model, options)
     report = json_report(model.report, {"model": options["out"]})
-    console.table("Fitted", [*boosted_rows(report), ("model", options["out"])])
-    console.table("Training error after every round", **round_table(report)._asdict())
+    console.table("Fitted", [*model.rows_of(report), ("model", options["out"])])
+    console.table(**round_table(report)._asdict())
     console.result(report)
     return True
 

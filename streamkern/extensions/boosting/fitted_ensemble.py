@@ -11,6 +11,7 @@ from streamkern._typing import Floats, Group
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer, is_integer
 from streamkern.extensions.boosting.ensemble import ALGORITHMS, Ensemble, Round, StagedErrors
+from streamkern.extensions.boosting.report_rows import boosted_rows
 from streamkern.extensions.boosting.rounds import fit_rounds, round_options
 from streamkern.models.fitted_classes import FittedClasses
 from streamkern.models.fitted_model import (
@@ -109,6 +110,7 @@ class FittedEnsemble(FittedClasses):
 
     file_kind = BOOSTED
     estimator = "RandomFeatureAdaBoost"
+    rows_of = staticmethod(boosted_rows)
 
     parameters: Parameters
     boosting: Boosting

@@ -10,6 +10,7 @@ import numpy as np
 from streamkern._typing import Group
 from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import DataError, ParameterError, warn
+from streamkern.errors.formatting import listed
 from streamkern.extensions.components.principal_components import (
     PrincipalComponents,
     checked_number,
@@ -23,6 +24,7 @@ from streamkern.models.fitted_model import FittedModel, described_kernel, restor
 from streamkern.models.prediction import predicted_rows
 from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.models.report_facts import kernel_facts
+from streamkern.models.report_rows import Row, input_rows, pass_rows
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import DEFAULT_KERNEL, Parameters
@@ -70,6 +72,19 @@ class ComponentOptions:
         return principal_components(sums_of(context), self)
 
 
+def component_rows(report: FitReport) -> list[Row]:
+    shares, K = report["explained_variance_ratio"], report["n_components"]
+    shown = listed((f"{100 * share:.3g}%" for share in shares[:5]), 5) + ", ..." * (len(shares) > 5)
+    features = f"{report['n_random_features']:,} ({report['precision']} precision)"
+    return [
+        *input_rows(report),
+        ("random features", features),
+        ("principal components", f"{K:,} of {report['rank']:,} above rounding"),
+        ("variance explained", f"{100 * sum(shares):.4g}%: {shown}"),
+        *pass_rows(report),
+    ]
+
+
 @dataclass(frozen=True, repr=False)
 class FittedComponents(FittedModel):
     file_kind = COMPONENTS
@@ -82,6 +97,7 @@ class FittedComponents(FittedModel):
 
     predictor = through("components.projection")
     n_features = through("components.feature_map.n_features")
+    rows_of = staticmethod(component_rows)
 
     def estimator_parameters(self) -> dict[str, Any]:
         return vars(self.options)

@@ -60,7 +60,6 @@ def pca(console: Console, **options: Any) -> None:
     from streamkern.extensions.components.principal_components import checked_number
     from streamkern.models.data_moments import load_moments
     from streamkern.parameters.plan import Job
-    from streamkern.report.report_rows import component_rows
     from streamkern.storage.codec import MOMENTS, kind_of
 
     wanted = checked_number(_number(options["components"]))
@@ -78,7 +77,7 @@ def pca(console: Console, **options: Any) -> None:
         with prepared(console, options | alone, Job(asked.passes(), {})) as source:
             found = asked.fit(source, checkpoint=options["checkpoint"])
     found.save(out, force=options["force"])
-    console.table("Principal components", [*component_rows(found.report), ("file", out)])
+    console.table("Principal components", [*found.rows_of(found.report), ("file", out)])
     console.result(json_report(found.report, {"pca": out}))
     drop_checkpoint(options["checkpoint"])
 

@@ -8,9 +8,10 @@ from streamkern.cli import options as shared
 from streamkern.cli.console import Console, command
 from streamkern.cli.parameter_options import kernel_named, parameter_options, parameters_of
 from streamkern.cli.row_files import prepared
-from streamkern.cli.saving import save_model, show_model, show_search
+from streamkern.cli.saving import save_model, show_model
 from streamkern.errors import ParameterError
 from streamkern.kernels import separated
+from streamkern.registry import more_options, tables
 
 
 @command(
@@ -32,9 +33,9 @@ from streamkern.kernels import separated
     ),
     *shared.class_options,
     *shared.job_options,
-    shared.report_option,
+    *(option for each in more_options("tune") for option in each.OPTIONS),
     examples=(
-        "streamkern tune houses.csv --target price --out model.h5 --report model.html",
+        "streamkern tune houses.csv --target price --out model.h5",
         "streamkern tune train.h5 --out model.h5 --budget 5m",
         "streamkern tune train.h5 --out model.h5 --kernel auto --map auto --budget 10",
     ),
@@ -64,10 +65,11 @@ def tune(console: Console, **options: Any) -> None:
     search |= {"budget": options["budget"], "checkpoint": options["checkpoint"]}
     search["begun"] = click.get_current_context().meta.get("begun")
     with prepared(console, options, search_job(task, given, **search)) as source:
-        rows, keep_moments = (source, None, None), bool(options["report"])
+        rows, keep_moments = (source, None, None), bool(options.get("report"))
         model = choose(task, given, rows, keep_moments=keep_moments, **search)
         save_model(console, model, options, source)
-    show_search(console, model.report)
+    for table in tables(model.report).values():
+        console.table(**table._asdict())
     show_model(console, "Fitted", model, options["out"])
 
 

@@ -18,9 +18,8 @@ from streamkern.extensions.gradients import gram_passes, preconditioner
 from streamkern.extensions.gradients.feature_stores import FeatureStore
 from streamkern.extensions.gradients.iterative_plan import vectors_at_once
 from streamkern.features.base import stream
+from streamkern.models.report_rows import fit_rows
 from streamkern.registry import extension
-from streamkern.report.report_rows import fit_rows
-from streamkern.report.validation_pass import validated
 from streamkern.runtime.events import observed
 from streamkern.sources import ArraySource
 
@@ -273,6 +272,7 @@ def test_waves_beyond_the_block_make_deviations_larger_in_gaps_too(monkeypatch):
     said = dict(fit_rows(found.report_))["deviations"]
     assert said == "of 128 leading features, of others the prior's"
     # Those without the folds of rows are told by those of all rows.
+    validated = extension("report", "validation_pass").validated
     told, of_system = (validated(each.model_, ArraySource(X, y)) for each in (found, expected))
     ratio = told.standardized.std() / of_system.standardized.std()
     assert 0.5 < ratio < 1.0

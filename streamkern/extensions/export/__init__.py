@@ -1,0 +1,1 @@
+"""Export: the predictions of fitted models as ONNX graphs."""

@@ -1,0 +1,155 @@
+"""Pictures of what was chosen: the penalty, the number of features, and what a search tried."""
+
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from streamkern.choice.trials import error_of, first_scale, map_in_words
+from streamkern.extensions.report import pictures
+from streamkern.extensions.report.numbers import number
+from streamkern.extensions.report.pictures import Figure
+from streamkern.extensions.report.validation_curves import Curve
+from streamkern.parameters.fit_report import FitReport
+
+# A little above the error of predicting the mean; and how many times the least error is shown.
+_MEAN, _TIMES = 1.1, 2.0
+_ERROR = "Error on rows left out, in sd of y"
+# The label of an axis, and the beginning of a caption.
+_CRITERIA = {
+    "cv": (_ERROR, "The error of all rows left out by fold"),
+    "gcv": ("√robust GCV, in sd of y", "Robust generalised cross-validation"),
+    "evidence": ("Log evidence", "The log marginal likelihood"),
+    "loo": (_ERROR, "The error of all rows, each left out in turn"),
+}
+
+
+def penalty_figure(curve: Curve, names: list[str]) -> Figure:
+    """Draw the criterion over the penalties, a line a target where each has its own."""
+    several, is_evidence = curve.targets is not None, curve.criterion == "evidence"
+    drawn = curve.values[None] if curve.targets is None else curve.targets.T[: pictures.MOST_LINES]
+    folds = [] if curve.folds is None or several else list(curve.folds)
+    label, caption = _CRITERIA[curve.criterion]
+
+    def draw(axes: Any) -> None:
+        pictures.name_axes(axes, "Penalty α", label)
+        legend = {}
+        for fold in folds:
+            axes.plot(curve.x, fold, color=pictures.GREY, linewidth=0.6, linestyle="-", alpha=0.5)
+        if curve.errors is not None and not several:
+            spread = curve.values - curve.errors, curve.values + curve.errors
+            axes.fill_between(curve.x, *spread, color="C0", alpha=0.17, linewidth=0)
+        if curve.threshold is not None:
+            legend["best + 1 standard error"] = axes.axhline(curve.threshold, **pictures.GUIDE)
+        for j, values in enumerate(drawn):
+            at = curve.chosen[min(j, len(curve.chosen) - 1)]
+            text = f"α = {number(float(curve.x[at]))}"
+            (line,) = axes.plot(curve.x, values, color=f"C{j}", marker="o", markevery=[at])
+            legend[f"{names[j]}: {text}" if several else text] = line
+        if not is_evidence:
+            # Far from the best, errors would leave no room for what is near it.
+            low, high = np.nanmin(drawn), np.nanmax([*drawn, *folds])
+            top = min(max(_MEAN, 1.1 * low), _TIMES * low, high)
+            low = min([low, *map(np.nanmin, folds)])
+            axes.set_ylim(low - 0.05 * (top - low), top + 0.05 * (top - low) + 1e-12)
+        pictures.log_axis(axes)
+        pictures.add_legend(axes, legend)
+
+    if folds:
+        caption += f"; thin lines are its {len(folds)} folds, the band one standard error"
+    caption += ". A mark is what was chosen."
+    if not is_evidence:
+        caption += " An error of 1 is that of predicting the mean."
+    if curve.criterion == "cv" and curve.folds is None:
+        caption += " The errors of single folds are known to the fit alone, not to its model file."
+    return Figure("The penalty", caption, draw)
+
+
+def sizes_figure(curve: Curve, *, is_sparse: bool = False) -> Figure:
+    """Draw the error over the number of features, random ones or those that are kept."""
+    errors, chosen = np.asarray(curve.errors), curve.x[curve.chosen[0]]
+
+    def draw(axes: Any) -> None:
+        what = "Number of features that are kept" if is_sparse else "Number of random features D"
+        pictures.name_axes(axes, what, _ERROR)
+        spread = curve.values - errors, curve.values + errors
+        axes.fill_between(curve.x, *spread, color="C0", alpha=0.17, linewidth=0)
+        axes.plot(curve.x, curve.values, "o-", color="C0")
+        axes.axvline(chosen, **pictures.GUIDE)
+        axes.set_xscale("log")
+        axes.minorticks_off()
+        ticks = curve.x[::-1][:: -(-len(curve.x) // 7)]
+        axes.set_xticks(ticks, [f"{value:,.0f}" for value in ticks])
+
+    whose = "the penalty of the model" if is_sparse else "a penalty of its own"
+    caption = (
+        f"Every point has {whose}; the band is one standard error across folds. The line is the "
+        f"number that the model has, {chosen:,.0f}."
+    )
+    return Figure("Few features of many" if is_sparse else "The number of features", caption, draw)
+
+
+def search_figures(report: FitReport) -> list[Figure]:
+    """Draw error against cost, and for every kernel and map the error over the length scale."""
+    if not report.get("tuning"):
+        return []
+    tried = sorted(filter(first_scale, report["tuning"]), key=_name_of)
+    best = next(each for each in report["frontier"] if each["is_chosen"])
+    figures = [_frontier_figure(report["frontier"], best)]
+    for name, group in groupby(tried, key=_name_of):
+        chosen = first_scale(report) if name == _name_of(best) else None
+        figures.append(_scales_figure(", ".join(name), list(group), chosen))
+    return figures
+
+
+def _scales_figure(title: str, tried: list[dict[str, Any]], chosen: float | None) -> Figure:
+    """Draw errors over length scales, a series a number of features."""
+    points = sorted((each["n_components"], first_scale(each), error_of(each)) for each in tried)
+
+    def draw(axes: Any) -> None:
+        pictures.name_axes(axes, "Length scale", _ERROR)
+        lines = {}
+        for size, of_size in groupby(points, key=itemgetter(0)):
+            _, xs, ys = zip(*of_size, strict=True)
+            lines[f"D = {size:,}"] = xs, ys
+        pictures.draw_lines(axes, lines, "o")
+        if chosen is not None:
+            axes.axvline(chosen, **pictures.GUIDE)
+        pictures.log_axis(axes)
+
+    caption = f"The error left out on a sample of {tried[0]['n_rows']:,} rows. "
+    caption += (
+        "This was not chosen." if chosen is None else f"The line is what was chosen: {chosen:.4g}."
+    )
+    return Figure(f"Length scale: {title}", caption, draw)
+
+
+def _name_of(attempt: dict[str, Any]) -> tuple[str, str]:
+    return attempt["kernel"], map_in_words(attempt)
+
+
+def _frontier_figure(frontier: list[dict[str, Any]], chosen: dict[str, Any]) -> Figure:
+    def points(of: list[dict[str, Any]]) -> tuple[list[float], list[float]]:
+        return [each["seconds"] for each in of], [error_of(each) for each in of]
+
+    def draw(axes: Any) -> None:
+        pictures.name_axes(axes, "Seconds of a fit to all rows, as predicted", _ERROR)
+        axes.plot(*points([each for each in frontier if each["is_best"]]), **pictures.GUIDE)
+        legend = {}
+        for (_, marker), name in zip(
+            pictures.LINES * 9, sorted(set(map(map_in_words, frontier))), strict=False
+        ):
+            mine = [each for each in frontier if map_in_words(each) == name]
+            (legend[name],) = axes.plot(*points(mine), marker, label=name)
+        axes.axvline(chosen["seconds"], **pictures.GUIDE)
+        pictures.log_axis(axes)
+        pictures.add_legend(axes, legend)
+
+    what = f"{chosen['kernel']}, {map_in_words(chosen)}, D = {chosen['n_components']:,}"
+    caption = (
+        f"Every mark is a kernel, a map and a number of features D, at its best length scale. No "
+        f"mark is both left of the dashed line and below it. The vertical line is what was chosen: "
+        f"{what}."
+    )
+    return Figure("Error against cost", caption, draw)

@@ -1,1 +1,0 @@
-"""Reports: what a fit did and how well, in words, pictures, HTML and ONNX."""

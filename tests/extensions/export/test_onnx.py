@@ -1,0 +1,173 @@
+"""ONNX graphs, run by ONNX Runtime, against the predictions that they stand for."""
+
+import json
+import sys
+from functools import partial
+
+import harvests
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from commandline import report_of
+
+import streamkern
+from streamkern import (
+    Gaussian,
+    InverseMultiquadric,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    RandomFeatureClassifier,
+    RationalQuadratic,
+    Sum,
+)
+from streamkern.errors import OutputError, ParameterError
+from streamkern.extensions.export import onnx_graph
+
+P = 3
+TYPES = {None: np.float32, "single": np.float32, "double": np.float64}
+
+
+def rows(n=600, seed=0):
+    """Inputs of different units, with a mean that single precision would not forgive."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, P)) * [1.0, 10.0, 0.1] + [0.0, 500.0, -1.0]
+    y = np.stack([np.sin(X[:, 0]) + 50, X[:, 1] * X[:, 2]], axis=1)
+    return X, y + 0.1 * rng.standard_normal(y.shape)
+
+
+ridge = partial(harvests.ridge, n_components=64, alpha=1e-3)
+
+
+def answers(path, X):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    (answer,) = session.run(None, {"X": X})
+    return answer
+
+
+def apart(model, path, X, precision):
+    """The largest difference to what the model says, over the spread of that."""
+    streamkern.to_onnx(model, path, precision=precision, force=True)
+    inputs = X.astype(TYPES[precision])
+    answer = answers(path, inputs)
+    said = (model.predict if hasattr(model, "predict") else model.transform)(inputs)
+    assert answer.dtype == inputs.dtype
+    assert answer.shape == said.shape
+    return (np.abs(answer - said).max(axis=0) / said.std(axis=0)).max()
+
+
+MAPS = {
+    **{name: {"feature_map": name} for name in ("orthogonal", "iid", "sorf", "qmc", "grid")},
+    "phases": {"paired": False},
+    "odd": {"n_components": 2055},
+    "other kernel": {"kernel": Laplacian(4.0), "n_components": 2056},  # several panels
+    "frequencies that were chosen": {"sparse": 10},
+    "identity": {"feature_map": "identity", "kernel": Linear()},
+    "inputs as they are": {"standardize": False, "kernel": Gaussian((2.0, 20.0, 1.0))},
+    "weighted inputs": {"metric": np.diag([1.0, 4.0, 0.25])},
+    "turned inputs": {"metric": np.array([[1.0, 0.5, 0.0], [0.5, 2.0, 0.0], [0.0, 0.0, 1.0]])},
+}
+
+
+@pytest.mark.parametrize("options", list(MAPS.values()), ids=list(MAPS))
+def test_a_graph_predicts_what_the_model_predicts(options, tmp_path):
+    X, y = rows()
+    model, new = ridge(**options).fit(X, y), rows(50, seed=1)[0]
+    assert apart(model, tmp_path / "model.onnx", new, "double") < 1e-9
+    assert apart(model, tmp_path / "model.onnx", new, "single") < 2e-5
+
+
+SUM = Sum(kernels=(Laplacian(2.0), Matern(2.0)), weights=(1.0, 0.25), columns=((0, 1), (1, 2)))
+KERNELS = [
+    *(Gaussian(2.0), Gaussian((1.0, 2.0, 3.0)), RationalQuadratic(2.0), InverseMultiquadric(2.0)),
+    *(Matern(2.0, nu=0.5), Matern(2.0, nu=1.5), Matern(2.0, nu=2.5), Polynomial(3), Linear()),
+    *(Laplacian((1.0, 2.0, 3.0)), SUM),
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_kernels_at_landmarks_are_made_in_double(kernel, tmp_path):
+    X, y = rows()
+    model = ridge(kernel=kernel, feature_map="nystroem").fit(X, y)
+    new = rows(50, seed=1)[0]
+    assert apart(model, tmp_path / "model.onnx", new, "double") < 1e-6
+    assert apart(model, tmp_path / "model.onnx", new, "single") < 1e-5
+
+
+@pytest.mark.parametrize("calibration", ["spline", "sigmoid", "isotonic", None])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_classifier_gives_the_probabilities_of_its_classes(n_classes, calibration, tmp_path):
+    X, y = rows()
+    cuts = np.quantile(y[:, 1], [0.3, 0.6][: n_classes - 1])
+    labels = np.array(["hay", "oats", "straw"])[np.digitize(y[:, 1], cuts)]
+    options = {"n_components": 64, "alpha": 0.1, "calibration": calibration}
+    model = RandomFeatureClassifier(Gaussian(1.5), precision="double", **options).fit(X, labels)
+    new = rows(50, seed=1)[0] * 2  # further out, where probabilities are cut off
+    for precision, tolerance in (("double", 1e-9), ("single", 1e-4)):
+        path = tmp_path / f"{precision}.onnx"
+        streamkern.to_onnx(model, path, precision=precision)
+        inputs = new.astype(TYPES[precision])
+        answer, said = answers(path, inputs), model.predict_proba(inputs)
+        assert answer.shape == (50, n_classes)
+        assert answer.dtype == inputs.dtype
+        assert np.abs(answer - said).max() < tolerance
+        inputs[3, 0] = np.nan
+        assert np.flatnonzero(np.isnan(answers(path, inputs)).all(axis=1)).tolist() == [3]
+    facts = {each.key: each.value for each in onnx.load(path).metadata_props}
+    assert json.loads(facts["classes"]) == model.classes_.tolist()
+    model.save(tmp_path / "model.h5")
+    report = report_of("export", tmp_path / "model.h5", "--out", tmp_path / "again.onnx")
+    assert report["output"] == "y_proba"
+    assert np.array_equal(
+        answers(tmp_path / "again.onnx", new), answers(tmp_path / "double.onnx", new)
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"feature_map": "nystroem", "kernel": Matern(2.0, nu=2.0)}, "'matern.*' at landmarks")],
+)
+def test_what_has_no_graph_is_refused_in_a_sentence(options, said, tmp_path):
+    X, y = rows()
+    with pytest.raises(ParameterError, match=said):
+        streamkern.to_onnx(ridge(**options).fit(X, y), tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_writes_the_graph_of_a_model_and_of_components(tmp_path):
+    X, y = rows()
+    model, pca = ridge().fit(X, y), streamkern.RandomFeaturePCA(n_random_features=16).fit(X)
+    cases = (("model", model, "y_pred", "double"), ("pca", pca, "scores", "single"))
+    for name, fit, *expected in cases:
+        fit.save(tmp_path / f"{name}.h5")
+        report = report_of("export", tmp_path / f"{name}.h5", "--out", tmp_path / f"{name}.onnx")
+        assert [report["output"], report["precision"]] == expected
+    assert np.allclose(answers(tmp_path / "model.onnx", X), model.predict(X), rtol=1e-9)
+    written = onnx.load(tmp_path / "pca.onnx")
+    assert written.producer_name == "streamkern"
+    assert [each.name for each in written.graph.output] == ["scores"]
+
+
+def test_what_cannot_be_written_is_refused(monkeypatch, tmp_path):
+    path, model = tmp_path / "model.onnx", ridge().fit(*rows())
+    with pytest.raises(ParameterError, match="fit one first"):
+        streamkern.to_onnx(ridge(), path)
+    with monkeypatch.context() as patch:
+        patch.setattr(onnx_graph, "_MOST_BYTES", 1000)
+        with pytest.raises(ParameterError, match="more than the 1 kB that an ONNX file holds"):
+            streamkern.to_onnx(model, path)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(OutputError, match=r"pip install 'streamkern\[onnx\]'"):
+        streamkern.to_onnx(model, path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("scale", [1.5, 300.0])
+def test_a_model_in_single_precision_has_a_graph_in_it(scale, tmp_path):
+    X, y = rows()
+    model = ridge(kernel=Gaussian(scale), precision="single").fit(X, y[:, 0])
+    assert apart(model, tmp_path / "model.onnx", X, None) < 1e-4
