@@ -19,7 +19,6 @@ _NAMES = {
     "models.data_moments": "DataMoments load_moments",
     "estimators.exact_kernel_ridge": "ExactKernelRidge",
     "estimators.load": "load",
-    "estimators.random_feature_classifier": "RandomFeatureClassifier",
     "estimators.random_feature_ridge": "RandomFeatureRidge",
     "estimators.transformers": (
         "GridFourierFeatures Identity Nystroem QuasiRandomFourierFeatures "

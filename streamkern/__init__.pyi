@@ -5,7 +5,6 @@ from streamkern.engine.reduction import accumulate
 from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
 from streamkern.estimators.importance import permutation_importance
 from streamkern.estimators.load import load
-from streamkern.estimators.random_feature_classifier import RandomFeatureClassifier
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.estimators.sparse_models import sparsify
 from streamkern.estimators.transformers import (
@@ -16,7 +15,8 @@ from streamkern.estimators.transformers import (
     RandomFourierFeatures,
     StructuredFourierFeatures,
 )
-from streamkern.extensions.boosting.random_feature_adaboost import RandomFeatureAdaBoost
+from streamkern.extensions.classes.random_feature_adaboost import RandomFeatureAdaBoost
+from streamkern.extensions.classes.random_feature_classifier import RandomFeatureClassifier
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
 from streamkern.features import FeatureMap
 from streamkern.kernels import (

@@ -20,14 +20,24 @@ class Extension(NamedTuple):
     names: Mapping[str, str] = {}  # public names of Python
     commands: Mapping[str, str] = {}  # and their helps; the module is called as the command
     options: Mapping[str, str] = {}  # more options of other commands
-    models: Mapping[str, str] = {}  # fitted models, by the format of their files
+    models: Mapping[str, str] = {}  # fitted models, by the format of their files or their kind
+    encodings: Mapping[str, str] = {}  # of targets, by what a report has of them
 
 
 EXTENSIONS = {
-    "boosting": Extension(
-        names={"RandomFeatureAdaBoost": "random_feature_adaboost"},
-        options={"fit": "boost_option"},
-        models={"streamkern-boosted-model": "fitted_ensemble.FittedEnsemble"},
+    "classes": Extension(
+        names={
+            "RandomFeatureClassifier": "random_feature_classifier",
+            "RandomFeatureAdaBoost": "random_feature_adaboost",
+        },
+        options=dict.fromkeys(
+            ("fit", "tune", "moments", "solve", "inspect", "predict"), "class_options"
+        ),
+        models={
+            "RandomFeatureClassifier": "fitted_classes.FittedClassifier",
+            "streamkern-boosted-model": "fitted_ensemble.FittedEnsemble",
+        },
+        encodings={"classes": "labelled_source.KnownClasses"},
     ),
     "search": Extension(
         commands={"tune": "Choose kernel, length scale and map, and fit one model."}
@@ -82,15 +92,27 @@ def command(name: str) -> Any:
 
 
 def more_options(command_name: str) -> list[Any]:
-    """Return the modules that have more options of a command: `OPTIONS`, and `run` with them."""
+    """Return the modules that have more options of a command, and what these ask for."""
     found = [(ext, EXTENSIONS[ext].options.get(command_name)) for ext in installed()]
     return [extension(ext, module) for ext, module in found if module is not None]
 
 
-def fitted_kind(file_format: str) -> Any:
-    """Return the class of fitted models of files of a format, None where it is the core's."""
+def fitted_kind(name: str) -> Any:
+    """Return the class of fitted models of a format or kind, None where it is the core's."""
     for ext, each in EXTENSIONS.items():
-        if file_format in each.models:
-            module, _, name = each.models[file_format].partition(".")
-            return getattr(extension(ext, module), name)
+        if name in each.models:
+            return _member(ext, each.models[name])
     return None
+
+
+def encoding_in(report: Mapping[str, Any]) -> Any:
+    """Return the encoding of targets that a report tells of, None where they are numbers."""
+    for ext, each in EXTENSIONS.items():
+        for name in each.encodings.keys() & report.keys():
+            return _member(ext, each.encodings[name]).restored(report)
+    return None
+
+
+def _member(ext: str, path: str) -> Any:
+    module, _, name = path.partition(".")
+    return getattr(extension(ext, module), name)

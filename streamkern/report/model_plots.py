@@ -9,7 +9,6 @@ from streamkern.errors.formatting import unknown
 from streamkern.estimators.importance import permutation_importance
 from streamkern.estimators.loading import fitted_model, rows_of
 from streamkern.models.scoring import scored
-from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.evaluation import Evaluation, Measure
 from streamkern.report import validation_curves
 from streamkern.report.choice_figures import penalty_figure, sizes_figure
@@ -62,10 +61,9 @@ class ModelPlots:
         if not (is_classifier or 0 <= target < most):
             raise ParameterError(f"target must be from 0 to {most - 1}, not {target}; choose one.")
         errors = np.atleast_1d(ridge.report["cv_rmse"] or ridge.report["train_rmse"])
-        measure: Measure = ClassErrors(model.rule) if is_classifier else pair_counts(ridge, errors)
+        measure: Measure = model.measure() if is_classifier else pair_counts(ridge, errors)
         given = rows_of(self._model, X, y, sample_weight)
-        source = model.labelled(*given) if is_classifier else as_source(*given)
-        n_rows, found = self._read(source, Evaluation(ridge.predictor, measure))
+        n_rows, found = self._read(model.source(*given), Evaluation(ridge.predictor, measure))
         if is_classifier:
             return _drawn(probability_figure(found.measures[0]), ax)
         return _drawn(pairs_figures(found.measures[0], n_rows, target, names[target])[0], ax)

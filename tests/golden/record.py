@@ -27,14 +27,12 @@ import h5py
 import numpy as np
 import scipy.linalg  # noqa: F401  loads the BLAS library that the machine is named by
 import threadpoolctl
-from click.testing import CliRunner
 
 # The tree that this file is in, not one that is installed.
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
+from commandline import invoke  # noqa: E402
 from golden import cases  # noqa: E402
-
-from streamkern.cli import main as streamkern  # noqa: E402
 
 RECORD = Path(__file__).with_name("record.json")
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "dask", "h5py", "pandas")
@@ -112,7 +110,7 @@ def leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
 def command(line: str) -> dict[str, Any]:
     """Run a command line, and return its exit status with what it printed."""
     asked = [] if "--help" in line else ["--json", "--quiet"]
-    result = CliRunner().invoke(streamkern, [*shlex.split(line), *asked])
+    result = invoke(*shlex.split(line), *asked)
     kept: dict[str, Any] = {"status": result.exit_code}
     told = [each for each in result.stderr.splitlines() if re.match(r"(note|Error): ", each)]
     kept |= {"told": [masked(each) for each in told]} if told else {}

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError
-from streamkern.sources.class_labels import Classes
+from streamkern.extensions.classes.class_labels import Classes
 
 # Probabilities are no nearer to 0 and 1 than this in a logarithm, as in scikit-learn.
 LEAST = float(np.finfo(np.float64).eps)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from commandline import report_of, streamkern, write
 
-from streamkern.extensions.boosting.fitted_ensemble import Boosting
+from streamkern.extensions.classes.fitted_ensemble import Boosting
 
 SMALL = ("--components", 16, "--length-scale", 0.5, "--alpha", 0.1)
 
