@@ -97,7 +97,9 @@ def predict(console: Console, **options: Any) -> None:
     if options["grid"] or options["extent"]:
         _predict_grid(console, model, options)
         return
-    (write, datasets, missing), out = model.prediction_writer(options), options["out"]
+    level, out = options["interval"], options["out"]
+    asked = options | {"interval": None if level is None else level / 100}
+    write, datasets, missing = model.prediction_writer(asked)
     what = f"predictions in {out}:{' and '.join(['y_pred', *datasets])}"
     write_rows(console, options, model, write, what=what, missing=missing, predictions=out)
 

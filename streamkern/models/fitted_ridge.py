@@ -267,22 +267,20 @@ class FittedRidge(FittedModel):
     ) -> int:
         """Predict the rows of a source into a new HDF5 file, and return how many are NaN."""
         self.check_inputs(source)
-        more: Any = {"equations": self.normal_equations if return_std else None}
-        more["interval"] = None if interval is None else self.interval(interval)
-        more |= {"skip_bad_rows": self.parameters.skips_bad_rows, "support": self.support_rows}
-        return predict_to_hdf5(self.predictor, source, path, **more, force=force)
+        write, *_ = self.prediction_writer({"std": return_std, "interval": interval})
+        return write(source, path, skip_bad_rows=self.parameters.skips_bad_rows, force=force)
 
     def prediction_writer(
         self, options: Mapping[str, Any]
     ) -> tuple[Callable[..., int], list[str], str]:
-        """Return what writes what options of a command ask for, its datasets, and bad rows."""
-        known = self.known_support if options["support"] else self.support_rows
-        how: Any = {"support": known, "with_support": options["support"]}
-        how["equations"] = self.equations if options["std"] else None
-        if options["interval"] is not None:
-            how["interval"] = self.interval(options["interval"] / 100)
-        datasets = ["y_std"] * options["std"] + ["support"] * options["support"]
-        datasets += ["y_lower", "y_upper"] * ("interval" in how)
+        """Return what writes what is asked for beside y_pred, as what, and what bad rows become."""
+        std, level, support = options["std"], options["interval"], bool(options.get("support"))
+        known = self.known_support if support else self.support_rows
+        how: Any = {"support": known, "with_support": support}
+        how["equations"] = self.normal_equations if std else None
+        how["interval"] = None if level is None else self.interval(level)
+        datasets = ["y_std"] * std + ["support"] * support
+        datasets += ["y_lower", "y_upper"] * (level is not None)
         return partial(predict_to_hdf5, self.predictor, **how), datasets, "NaN"
 
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:

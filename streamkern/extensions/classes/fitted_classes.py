@@ -150,7 +150,7 @@ class FittedClasses(FittedModel):
     def prediction_writer(
         self, options: Mapping[str, Any]
     ) -> tuple[Callable[..., int], list[str], str]:
-        """Return what writes what options of a command ask for, its datasets, and bad rows."""
+        """Return what writes what is asked for beside y_pred, as what, and what bad rows become."""
         write = partial(self.predict_to_hdf5, probabilities=options["proba"])
         return write, ["y_proba"] * options["proba"], "without a class"
 
