@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editab
 LOWEST := .venv-lowest
 LOWEST_PYTHON ?= python3.11
 LOWEST_QUICK := tests/test_lowest_versions.py tests/test_sklearn_checks.py tests/test_format.py \
-	tests/models/test_model_files.py tests/models/test_inputs.py tests/statistics/test_integer_moments.py tests/sources/test_hdf5.py tests/report/test_onnx.py \
+	tests/models/test_model_files.py tests/models/test_inputs.py tests/extensions/integers tests/sources/test_hdf5.py tests/report/test_onnx.py \
 	tests/test_jobs.py::test_a_model_is_trained tests/report/test_rendering.py \
 	tests/report/test_class_figures.py tests/monitor/test_dashboard_panels.py
 

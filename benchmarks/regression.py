@@ -275,7 +275,7 @@ def floats(case: Case) -> Callable[[], None]:
 
 def integers(case: Case) -> Callable[[], None]:
     """Make angles in double, and products of bytes by panels of the triangle, without cosines."""
-    from streamkern.runtime.integer_products import integer_products
+    from streamkern.extensions.integers.integer_products import integer_products
 
     rng, D, p = np.random.default_rng(0), case.components, case.inputs
     X, W = rng.standard_normal((BLOCK_ROWS, p)), rng.standard_normal((D // 2, p))

@@ -25,7 +25,6 @@ _NAMES = {
         "RandomFourierFeatures StructuredFourierFeatures"
     ),
     "estimators.importance": "permutation_importance",
-    "estimators.sparse_models": "sparsify",
     "monitor": "progress",
     "report.comparison": "compare",
     "report.html_page": "write_report",
@@ -33,7 +32,7 @@ _NAMES = {
     "report.onnx": "to_onnx",
     "sources": "open_hdf5",
     "sources.preprocessing": "Recipe",
-    "statistics": "ColumnStatistics IntegerMoments Moments",
+    "statistics": "ColumnStatistics Moments",
     "storage.codec": "read_recipe",
     "storage.table_conversion": "convert",
 }

@@ -6,7 +6,6 @@ from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
 from streamkern.estimators.importance import permutation_importance
 from streamkern.estimators.load import load
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.estimators.sparse_models import sparsify
 from streamkern.estimators.transformers import (
     GridFourierFeatures,
     Identity,
@@ -18,6 +17,8 @@ from streamkern.estimators.transformers import (
 from streamkern.extensions.classes.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.extensions.classes.random_feature_classifier import RandomFeatureClassifier
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
+from streamkern.extensions.integers.integer_moments import IntegerMoments
+from streamkern.extensions.sparse.sparsify import sparsify
 from streamkern.features import FeatureMap
 from streamkern.kernels import (
     Cauchy,
@@ -40,7 +41,7 @@ from streamkern.report.model_plots import ModelPlots
 from streamkern.report.onnx import to_onnx
 from streamkern.sources import open_hdf5
 from streamkern.sources.preprocessing import Recipe
-from streamkern.statistics import ColumnStatistics, IntegerMoments, Moments
+from streamkern.statistics import ColumnStatistics, Moments
 from streamkern.storage.codec import read_recipe
 from streamkern.storage.table_conversion import convert
 

@@ -22,6 +22,7 @@ class Extension(NamedTuple):
     options: Mapping[str, str] = {}  # more options of other commands
     models: Mapping[str, str] = {}  # fitted models, by the format of their files or their kind
     encodings: Mapping[str, str] = {}  # of targets, by what a report has of them
+    solvers: Mapping[str, str] = {}  # what holds the normal equations
 
 
 EXTENSIONS = {
@@ -42,6 +43,13 @@ EXTENSIONS = {
     "search": Extension(
         commands={"tune": "Choose kernel, length scale and map, and fit one model."}
     ),
+    "gradients": Extension(
+        solvers={"conjugate gradients": "conjugate_gradients.ConjugateGradients"}
+    ),
+    "integers": Extension(
+        names={"IntegerMoments": "integer_moments"}, solvers={"integers": "integer_system.Integers"}
+    ),
+    "sparse": Extension(names={"sparsify": "sparsify"}),
     "components": Extension(
         names={"RandomFeaturePCA": "random_feature_pca"},
         commands={
@@ -97,11 +105,17 @@ def more_options(command_name: str) -> list[Any]:
     return [extension(ext, module) for ext, module in found if module is not None]
 
 
+def solvers() -> dict[str, Any]:
+    """Return the solvers of extensions that are there, by name."""
+    found = [(ext, EXTENSIONS[ext].solvers) for ext in installed()]
+    return {name: _attribute(ext, path) for ext, each in found for name, path in each.items()}
+
+
 def fitted_kind(name: str) -> Any:
     """Return the class of fitted models of a format or kind, None where it is the core's."""
     for ext, each in EXTENSIONS.items():
         if name in each.models:
-            return _member(ext, each.models[name])
+            return _attribute(ext, each.models[name])
     return None
 
 
@@ -109,10 +123,10 @@ def encoding_in(report: Mapping[str, Any]) -> Any:
     """Return the encoding of targets that a report tells of, None where they are numbers."""
     for ext, each in EXTENSIONS.items():
         for name in each.encodings.keys() & report.keys():
-            return _member(ext, each.encodings[name]).restored(report)
+            return _attribute(ext, each.encodings[name]).restored(report)
     return None
 
 
-def _member(ext: str, path: str) -> Any:
-    module, _, name = path.partition(".")
-    return getattr(extension(ext, module), name)
+def _attribute(name: str, path: str) -> Any:
+    module, _, attribute = path.partition(".")
+    return getattr(extension(name, module), attribute)

@@ -96,8 +96,7 @@ def handed_by(tmp_path, monkeypatch):
     return run
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call():
+def or_skipped():
     """Without an extension, skip what asks for it: the others show that all else works."""
     try:
         return (yield)
@@ -107,6 +106,16 @@ def pytest_pyfunc_call():
         if "STREAMKERN_WITHOUT" in os.environ and isinstance(error, MissingExtensionError):
             pytest.skip(str(error))
         raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call():
+    return (yield from or_skipped())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup():
+    return (yield from or_skipped())
 
 
 @contextmanager

@@ -2,12 +2,12 @@
 
 import pytest
 
-from streamkern.runtime.integer_products import exact_products
+from streamkern.registry import extension
 
 
 def require_exact_products(name):
     """Skip a test of products that are not installed, or that the program refuses here."""
-    if name not in exact_products():
+    if name not in extension("integers", "integer_products").exact_products():
         pytest.skip(
             f"products of bytes by {name} are not installed, or not exact on this processor"
         )

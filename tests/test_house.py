@@ -46,10 +46,13 @@ ALLOWED = {
     "dask": (
         *("engine/", "runtime/resources.py", "sources/arrays.py"),
         *("sources/label_columns.py", "sources/containers.py", "cli/job.py"),
+        *("sources/preprocessing/discovery.py", "extensions/gradients/feature_stores.py"),
         "extensions/classes/labelled_source.py",
-        "sources/preprocessing/discovery.py",
     ),
-    "distributed": (*("engine/", "runtime/resources.py", "runtime/private_names.py"), "monitor/"),
+    "distributed": (
+        *("engine/", "runtime/resources.py", "runtime/private_names.py", "monitor/"),
+        "extensions/gradients/feature_stores.py",
+    ),
     "bokeh": ("monitor/dashboard_page.py",),
     "onnx": ("report/onnx_graph.py",),
     "fsspec": ("sources/object_stores.py",),
@@ -58,7 +61,7 @@ ALLOWED = {
     "matplotlib": ("report/",),
     "sklearn": (
         *("features/landmarks.py", "models/", "estimators/", "extensions/classes/"),
-        *("solve/sparse_selection.py", "runtime/private_names.py"),
+        *("extensions/sparse/selection.py", "runtime/private_names.py"),
     ),
 }
 

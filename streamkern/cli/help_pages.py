@@ -1,5 +1,10 @@
-"""Help of commands: options in groups, examples after them, and names that were nearly right."""
+"""Help of commands: options in groups, examples after them, and names that were nearly right.
 
+Of a command with many options `--help` has those that most people need, on two screens, and
+`--help-all` has all.
+"""
+
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,16 +22,49 @@ GROUPS = {
     "sparse_method solver fit_intercept target_range",
     "Classes": "classify class_weight calibration boost proba",
     "Where it runs": "cluster scheduler scheduler_file workers",
-    "What is printed": "as_json quiet log_json debug help",
+    "What is printed": "as_json quiet log_json debug help help_all",
 }
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names.split()}
 _OTHERS = "Options"
+# Of a command with more options than this, those that `--help` shows.
+_MANY = 25
+_USUAL = {
+    *("targets", "ids", "out", "report", "force", "checkpoint", "dry_run", "budget", "std"),
+    *("kernel", "n_components", "feature_map", "metric", "alpha", "fold_by", "solver"),
+    *("precision", "classify", "boost", "cluster", "scheduler", "workers", "as_json"),
+    *("help", "help_all"),
+}
+
+
+def _show_all(ctx: click.Context, option: click.Parameter, asked: bool) -> None:  # noqa: ARG001
+    if asked and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+_ALL = "every option"
+_HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show every option, in groups, and exit.",
+)
 
 
 class Command(click.Command):
     """A command whose help has options in groups with their defaults, and examples."""
 
     examples: Sequence[str] = ()
+
+    @property
+    def has_many_options(self) -> bool:
+        return len(self.params) > _MANY
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), *[_HELP_ALL] * self.has_many_options]
 
     def option_groups(self, context: click.Context) -> dict[str, list[click.Option]]:
         """Return the options by the heading that they stand under."""
@@ -38,7 +76,14 @@ class Command(click.Command):
         return {name: options for name, options in groups.items() if options}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for heading, options in self.option_groups(ctx).items():
+        groups = self.option_groups(ctx)
+        if self.has_many_options and not ctx.meta.get(_ALL):
+            every = [each for options in groups.values() for each in options]
+            usual = [each for each in every if each.name in _USUAL or "--help" in each.opts]
+            with formatter.section(f"Options, {len(usual)} of {len(every)}"):
+                formatter.write_dl([_in_short(each, ctx) for each in usual])
+            return
+        for heading, options in groups.items():
             records = [record for each in options if (record := each.get_help_record(ctx))]
             with formatter.section(heading):
                 formatter.write_dl(records)
@@ -48,6 +93,14 @@ class Command(click.Command):
             with formatter.section("Examples"):
                 for line in self.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+def _in_short(option: click.Option, ctx: click.Context) -> tuple[str, str]:
+    """Return an option with the first clause of its help, and its default."""
+    names, text = option.get_help_record(ctx) or ("", "")
+    said, _, default = text.partition("  [")
+    first = re.split(r"[:;]|\.(?= |$)|, (?=or auto)", said)[0]
+    return names, f"{first}.{default and '  [' + default}"
 
 
 class NearChoice(click.Choice[str]):

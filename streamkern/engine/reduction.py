@@ -23,7 +23,6 @@ import dask
 from dask.base import tokenize
 from tlz import partition_all
 
-from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.partials import SAVED, Partial, PassOptions, check_complete, merge_groups
 from streamkern.engine.scheduler import compute, delayed, is_delayed, persist
 from streamkern.engine.shard_task import ComputeSlots, accumulate_shard, pass_facts
@@ -68,7 +67,7 @@ def accumulate(
     group: Callable[[Shard], int] | None = None,
     checkpoint: Checkpoint | None = None,
     validate: Callable[[S, S], dict[str, Any] | None] | None = None,
-    stores: FeatureStores | None = None,
+    stores: Any = None,
 ) -> PassResult[S]:
     """Read every row once and reduce the rows to a statistic; rows of weight 0 are no rows.
 
@@ -142,7 +141,7 @@ def accumulate(
 
     def partial_of(shard: Shard, number: int) -> Any:
         reader, key = source.reader(shard), f"accumulate-{label}-{job}-{shard.index}"
-        how = {"group": number, "store": stores and stores.name, "dask_key_name": key}
+        how = {"group": number, "store": stores and stores.here, "dask_key_name": key}
         with dask.annotate(**places.get(shard.index, {})):
             return accumulating(zero, reader, shard, options, slots, **how)
 

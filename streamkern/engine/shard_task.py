@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from queue import LifoQueue
 from typing import Any
 
-from streamkern.engine.feature_stores import found_store
 from streamkern.engine.partials import SAVED, Partial, PassOptions
 from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
@@ -142,7 +141,7 @@ def accumulate_shard(
     slots: ComputeSlots,
     *,
     group: int,
-    store: str | None = None,
+    store: Callable[[], Any] | None = None,
 ) -> Partial:
     """Return the sums of one shard; the task that a worker runs, and runs again if it must."""
     if options.saved is not None and options.saved.holds(group):  # before a worker was lost
@@ -165,7 +164,7 @@ def accumulate_shard(
     with at_shard(
         options.job, shard, reader, options.block_rows, slots, threads=options.threads, work=work
     ) as (blocks, scratch):
-        statistic.scratch, scratch.store = scratch, found_store(store)
+        statistic.scratch, scratch.store = scratch, store and store()
         try:
             statistic.update(kept(blocks))
         finally:

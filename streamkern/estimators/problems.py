@@ -22,6 +22,7 @@ from streamkern.parameters.footprint import solve_bytes
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import Job, tell_of_solution
 from streamkern.parameters.template import Template
+from streamkern.registry import installed
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source, as_source
@@ -115,7 +116,7 @@ class Problem(ABC):
             return fitted(options)
         # The rows are read again where rounding is too much of the error.
         spent: dict[str, float] = {}
-        for precision in ROUNDED:
+        for precision in ROUNDED if "integers" in installed() else ():
             try:
                 model = fitted(replace(options, precision=precision), **spent)
             except OverflowedError:  # double has room for anything

@@ -8,8 +8,8 @@ from streamkern.engine.scheduler import scatter
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.penalty_options import SparseOptions
+from streamkern.registry import extension
 from streamkern.solvers.fold_solution import Solved, nested_sizes, solve_folds
-from streamkern.solvers.held_out_models import solve_sparse
 from streamkern.solvers.leave_one_out import LeaveOneOutPass
 from streamkern.sources import Source
 
@@ -62,6 +62,7 @@ def ridge_path(
     solved = moments.completion.completed(solved)
     n_components = len(solved.solution.coef)
     if sparse is not None:
-        solved = solve_sparse(folds, solved, sparse, intercept=intercept)
+        path = extension("sparse", "sparse_path")
+        solved = path.solve_sparse(folds, solved, sparse, intercept=intercept)
     seconds = time.perf_counter() - begun
     return RidgePath(given, moments, size, folds, solved, n_components, sparse, leaving, seconds)

@@ -39,7 +39,6 @@ from streamkern.predict.predictor import Predictor
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve import NormalEquations
-from streamkern.solve.sparse_selection import Sparsifier
 from streamkern.solvers.fold_solution import Solved
 from streamkern.sources import Source
 from streamkern.statistics import RowSample, precision_of_features
@@ -74,7 +73,7 @@ def ridge_result(
     begun, given, moments = time.perf_counter(), path.given, path.moments
     solved, sparse = path.solved, path.sparse
     feature_map, flat, options = moments.feature_map, moments.flat, moments.options
-    folds, intercept, leaving = path.folds, parameters.fit_intercept, path.leave_one_out
+    folds, leaving = path.folds, path.leave_one_out
     size = path.n_components
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)
@@ -88,8 +87,7 @@ def ridge_result(
     )
 
     def without_folds() -> FoldModels:
-        sparsifier = Sparsifier(parameters.sparse_method, solution.alpha, solution.floor)
-        return unseen(folds, predictor, whole_map, sparsifier, intercept=intercept)
+        return unseen(folds, predictor, whole_map, (solution.alpha, solution.floor), parameters)
 
     errors = squared_errors_of(
         solved, predictor.unclipped, source, without_folds, skip_bad_rows=skip

@@ -18,10 +18,11 @@ from streamkern.engine.scheduler import compute, compute_all, delayed, scatter
 from streamkern.features import FeatureMap, solve_map
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.scoring import rounding_at_landmarks, scored
+from streamkern.parameters.parameters import Parameters
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors
 from streamkern.predict.predictor import Predictor
+from streamkern.registry import extension
 from streamkern.solve import rounding_variance
-from streamkern.solve.sparse_selection import Sparsifier
 from streamkern.solvers.fold_solution import Solved
 from streamkern.solvers.held_out_models import solve_without
 from streamkern.sources import Source
@@ -57,24 +58,28 @@ def unseen_by(model: FittedRidge, folds: Any) -> FoldModels:
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)
     parameters = model.parameters
-    sparsifier = Sparsifier(parameters.sparse_method, alpha, model.normal_equations.floor)
-    return unseen(folds, predictor, feature_map, sparsifier, intercept=parameters.fit_intercept)
+    penalty = alpha, model.normal_equations.floor
+    return unseen(folds, predictor, feature_map, penalty, parameters)
 
 
 def unseen(
     folds: Any,
     predictor: Predictor,
     feature_map: FeatureMap,
-    sparsifier: Sparsifier,
-    *,
-    intercept: bool,
+    penalty: tuple[Any, float],
+    parameters: Parameters,
 ) -> FoldModels:
-    """Solve for what predicts each fold from the moments of the others, as a predictor was."""
-    size, K = feature_map.n_components, len(predictor.coef)
-    few = (K, sparsifier) if size > K else None
-    left_out = solve_without(
-        folds, sparsifier.alpha, n_components=size, intercept=intercept, few=few
-    )
+    """Solve for what predicts each fold from the moments of the others, as a predictor was.
+
+    The penalty is alpha, one or (q,), and below what no penalty is for features that are chosen.
+    """
+    alpha, floor = penalty
+    size, K, few = feature_map.n_components, len(predictor.coef), None
+    if size > K:
+        sparsifier = extension("sparse", "selection").Sparsifier
+        few = K, sparsifier(parameters.sparse_method, alpha, floor)
+    intercept = parameters.fit_intercept
+    left_out = solve_without(folds, alpha, n_components=size, intercept=intercept, few=few)
     solutions = compute_all(
         [delayed(_SOLUTION, left, name="solution") for left in left_out.values()]
     )

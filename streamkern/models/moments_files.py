@@ -24,22 +24,16 @@ from streamkern._typing import Group
 from streamkern._version import __version__
 from streamkern.errors import OverflowedError
 from streamkern.errors.checks import is_integer
+from streamkern.features import LEVELS
 from streamkern.features.metric import checked_metric, described_metric, with_metric
 from streamkern.models.feature_rounding import USUAL_ROUNDING
 from streamkern.models.fitted_model import described_kernel, restored_kernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
-from streamkern.registry import encoding_in
+from streamkern.registry import encoding_in, extension
 from streamkern.sources.preprocessing.column_names import Columns
 from streamkern.sources.target_encoding import NUMBERS
-from streamkern.statistics import (
-    FeatureSums,
-    FoldStatistics,
-    IntegerMoments,
-    Moments,
-    RowIndex,
-    unplaced_folds,
-)
+from streamkern.statistics import FeatureSums, FoldStatistics, Moments, RowIndex, unplaced_folds
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.codec import MOMENTS, map_card, opened_card, restored_map, write_card
 from streamkern.storage.untrusted import finite_array, finite_arrays, mark
@@ -78,7 +72,7 @@ def write_moments(path: str | Path, moments: "DataMoments", *, force: bool) -> N
         "n_targets": empty.n_targets,
         "n_folds": moments.n_folds,
         **map_card(moments.feature_map, empty.precision),
-        **({"weight_unit": empty.weight_unit} if isinstance(empty, IntegerMoments) else {}),
+        **({"weight_unit": empty.weight_unit} if options.precision in LEVELS else {}),
     }
     arrays = {
         "map": empty.feature_map.arrays(),
@@ -120,13 +114,12 @@ def read_moments(path: str | Path, *, with_folds: bool) -> dict[str, Any]:
 def _sums_of(part: Any) -> dict[str, Any]:
     """Return the sums of a fold by name; integers of G as their lower and upper 32 bits."""
     sums = {name: getattr(part, name) for name in _SUMS}
-    if isinstance(part, IntegerMoments):
-        gram = sums["gram"].packed()
-        sums["gram"] = gram.astype(np.int32)  # which keeps the lower bits
-        upper = (gram - sums["gram"]) >> 32
-        if upper.any():
-            sums["gram_upper"] = upper.astype(np.int8 if np.abs(upper).max() < 128 else np.int32)
-    return sums
+    return sums | _integers().written(part) if part.precision in LEVELS else sums
+
+
+def _integers() -> Any:
+    """Return how files hold sums of integers."""
+    return extension("integers", "moments_in_files")
 
 
 def _restored_folds(
@@ -140,12 +133,13 @@ def _restored_folds(
     shifts: dict[str, Any] = finite_arrays(file["shifts"], dict(shapes), "f")
     if not (shifts["target_unit"] > 0).all():
         raise ValueError("units of targets that are not positive")
-    if card["precision"] in IntegerMoments.precisions:
+    kind: Any = Moments
+    if card["precision"] in LEVELS:
+        kind = _integers().IntegerMoments
         unit = card["weight_unit"]
         if not (isinstance(unit, float) and math.frexp(unit)[0] == 0.5):
             raise ValueError(f"the unit {unit!r} of weights")
         shifts["weight_unit"] = unit
-    kind: Any = IntegerMoments if card["precision"] in IntegerMoments.precisions else Moments
     empty = kind(feature_map, q, precision=card["precision"], **shifts)
     folds = FoldStatistics(unplaced_folds(K), empty)
     if not with_folds:
@@ -170,13 +164,8 @@ def _check_report(report: FitReport) -> None:
 def _read_part(group: Group, empty: FeatureSums) -> FeatureSums:
     part = empty.zero()
     D, q = part.feature_map.n_components, part.n_targets
-    if isinstance(part, IntegerMoments):
-        words = {name: getattr(part, name).shape for name in ("cross", "target", "target_sum")}
-        gram = finite_array(group, "gram", (D * (D + 1) // 2,), "i").astype(np.int64)
-        if "gram_upper" in group:
-            gram += finite_array(group, "gram_upper", gram.shape, "i").astype(np.int64) << 32
-        part.gram = Triangle.unpacked(gram)
-        vars(part).update(finite_arrays(group, words, "i"))
+    if part.precision in LEVELS:
+        vars(part).update(_integers().read(group, part))
         return _counted(group, part)
     all_products = mark(group.file, "format_version") == 1
     shapes = {"gram": (D * (D + 1) // 2,), "cross": (D, q + 1), "target_sum": (q,)}

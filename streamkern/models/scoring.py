@@ -12,7 +12,6 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import checked_integer
 from streamkern.features.abilities import compress, innermost
 from streamkern.features.kernel_values import KernelColumns
-from streamkern.models.feature_rounding import RoundedErrors
 from streamkern.parameters.chunking import chunk_sizes
 from streamkern.parameters.template import check_targets
 from streamkern.passes.column_summary import check_rows
@@ -22,10 +21,10 @@ from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.intervals import IntervalErrors, Intervals
 from streamkern.predict.predictor import Predictor
 from streamkern.predict.support import SupportErrors, SupportRows
+from streamkern.registry import extension
 from streamkern.solve import NormalEquations, rss_rounding
 from streamkern.sources import Source
 from streamkern.statistics import ColumnStatistics, Composite, Precision, Statistic
-from streamkern.statistics.integer_units import TARGET_BITS
 
 if TYPE_CHECKING:
     from streamkern.models.fitted_ridge import FittedRidge
@@ -160,6 +159,13 @@ def rounding_at_landmarks(predictor: Predictor, weight: float) -> Floats:
     return weight * _VALUE_ROUNDING**2 * np.square(coef).sum(axis=0)
 
 
+def rounded_as_in_fit(model: "FittedRidge") -> tuple[Any, ...]:
+    """Return what measures rows as the integers of a fit, for a model that was fitted so."""
+    if model.outcome.weight_unit is None:
+        return ()
+    return (extension("integers", "rounded_errors").RoundedErrors.of(model),)
+
+
 def check_fitted_rows(
     predictor: Predictor,
     equations: NormalEquations,
@@ -167,7 +173,7 @@ def check_fitted_rows(
     squared: Floats,
     expected: Floats,
     *,
-    rounded: Sequence[RoundedErrors] = (),
+    rounded: Sequence[Any] = (),
     tolerance: float = 1e-3,
 ) -> None:
     """Raise DataError unless rows are those of a fit, by weight and sums of squared errors.
@@ -178,10 +184,10 @@ def check_fitted_rows(
     spread = columns.weight[-q:] * columns.variance[-q:]
     for each in rounded:
         squared, expected, weight, tolerance = each.squared, equations.train_rss, each.weight, 1e-3
+    of_targets = sum(each.target_rounding for each in rounded) * spread
     precision: Precision = "single" if equations.gram.panels[0].dtype == np.float32 else "double"
     rounding = rss_rounding(spread, equations.gram.diagonal(), predictor.coef, precision)
-    rounding = rounding + rounding_at_landmarks(predictor, N)
-    rounding = rounding + (4.0**-TARGET_BITS * spread if rounded else 0.0)
+    rounding = rounding + rounding_at_landmarks(predictor, N) + of_targets
     same = np.abs(squared - expected) <= tolerance * expected + _ROUNDINGS * rounding
     if not (same.all() and np.isclose(weight, N, rtol=1e-9)):
         said, known = np.sqrt(squared[0] / weight), np.sqrt(expected[0] / N)
@@ -208,7 +214,7 @@ def diagnose(model: "FittedRidge", source: Source, *, n_largest: int = 10) -> di
     predictor, equations = model.predictor.unclipped, model.normal_equations
     (D, _), skip_bad_rows = checked_shape(predictor, source), model.parameters.skips_bad_rows
     deviation = delayed(Deviation.of, predictor.feature_map, scatter(equations), name="deviation")
-    more = RoundedErrors.of(model)
+    more = rounded_as_in_fit(model)
     statistic = delayed(_leave_one_out, predictor, deviation, n_largest, more, name="leave-one-out")
     nowhere: Any = None  # deviations stay where the rows are
     here = _leave_one_out(predictor, nowhere, n_largest, more)
@@ -241,6 +247,6 @@ def diagnose(model: "FittedRidge", source: Source, *, n_largest: int = 10) -> di
 
 
 def _leave_one_out(
-    predictor: Predictor, deviation: Deviation, n_largest: int, more: Sequence[RoundedErrors]
+    predictor: Predictor, deviation: Deviation, n_largest: int, more: Sequence[Any]
 ) -> Evaluation:
     return Evaluation(predictor, LeaveOneOut(deviation, n_largest), *more)

@@ -1,12 +1,7 @@
 """The work of a fit, in multiply-adds and seconds, before anything is read."""
 
-from streamkern.solve.preconditioner import largest_sketch, sketch_at_once
 from streamkern.statistics.toeplitz_moments import MOST_ROWS
 
-# Passes of conjugate gradients, vectors that they multiply in all besides those of the sketch, of
-# one target and of one more, and penalties whose systems they do at a time; and the operations of a
-# feature in those of a product.
-_PASSES, _VECTORS, _PENALTIES, _FEATURE = 30, (600, 100), 3, 16
 # Multiply-adds that take as long as a row's sums of waves, for every factor, and as a transform of
 # the lattice or products of a vector by fold, for every feature.
 _OF_A_ROW, OF_A_TRANSFORM = 3000, 40_000
@@ -14,23 +9,6 @@ _OF_A_ROW, OF_A_TRANSFORM = 3000, 40_000
 AT_LANDMARKS = 1.8
 # A careful guess of one core's speed, for choosing only.
 _FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9, "int8": 60e9, "int16": 30e9}
-
-
-def vectors_at_once(n_systems: int, n_targets: int) -> int:
-    """Return the most vectors that conjugate gradients multiply in one pass."""
-    return _PENALTIES * n_systems * n_targets
-
-
-def most_vectors(n_components: int, n_targets: int) -> int:
-    """Return the most vectors that conjugate gradients may add to their subspace."""
-    first, more = _VECTORS
-    return min(first + more * (n_targets - 1), n_components)
-
-
-def likely_vectors(n_components: int, n_rows: int, n_targets: int) -> int:
-    """Return the vectors to count on: of a sketch by two passes at the most, and of iterations."""
-    a_pass, most = sketch_at_once(n_components, n_rows), largest_sketch(n_components, n_rows)
-    return min(2 * a_pass, most) + most_vectors(n_components, n_targets)
 
 
 def rough_flops_per_second(precision: str) -> float:
@@ -57,12 +35,6 @@ def fit_seconds(  # noqa: PLR0917  sizes and then how
 
 def _product_flops(n_rows: int, n_features: int, n_components: int) -> float:
     return float(n_rows) * n_components * (n_features + n_components)
-
-
-def gradient_flops(n_rows: int, n_features: int, n_components: int, n_targets: int) -> float:
-    """Return the multiply-adds of conjugate gradients, a guess before their number is known."""
-    D, vectors = n_components, likely_vectors(n_components, n_rows, n_targets)
-    return float(n_rows) * D * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)
 
 
 def wave_flops(n_rows: int, n_components: int, n_targets: int, n_shards: int) -> float:

@@ -12,7 +12,7 @@ from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
-from streamkern.statistics import Triangle, update_bytes
+from streamkern.statistics import Triangle
 
 # Totals, and partials of finished shards that wait in a process to be merged into them.
 WAITING = 8
@@ -230,18 +230,6 @@ class ToeplitzFootprint(Footprint):
         """Return how rows are cut up: shards are large, since each transforms the lattice."""
         most_rows = chunk_sizes(source, itemsize * n_components)[1]
         return Chunks.of(source, *wave_chunk_sizes(source, n_components, n_folds, most_rows))
-
-
-class IntegerFootprint(Footprint):
-    """The same of features that are rounded to integers, whose digits are multiplied."""
-
-    cross_bytes: ClassVar[int] = 24
-
-    @property
-    def features(self) -> int:
-        D, q = self.n_components, self.source.n_targets
-        uneven = self.source.weighted_by is not None or self.n_maps > 1
-        return update_bytes(self.precision, D, q, self.block_rows, weighted=uneven)
 
 
 def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int) -> int:

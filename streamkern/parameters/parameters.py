@@ -21,6 +21,7 @@ from streamkern.parameters.fit_options import CHOICES, DIRECT_COMPONENTS, GIVEN,
 from streamkern.parameters.option import option
 from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
 from streamkern.parameters.trend_columns import checked_trend, trend_of_source
+from streamkern.registry import extension, installed
 
 if TYPE_CHECKING:
     from streamkern.parameters.template import Template
@@ -244,6 +245,7 @@ class Parameters:
                 f"(--solver direct), or leave that out."
             )
         may = obstacle is None and self.solver != "direct"
+        may = may and (self.solver == "cg" or "gradients" in installed())
         large = self.solver == "cg" or options.n_components > DIRECT_COMPONENTS
         return {"solves_by_passes": may and large, "may_solve_by_passes": may}
 
@@ -307,8 +309,9 @@ class Parameters:
         if self.precision != AUTO:
             return FitOptions(**values)
         options = FitOptions(**values | {"precision": "single"})
+        rounds = options.has_bounds and "integers" in installed()
         # What is solved later, or goes on growing, is to be exact enough for anything.
-        return replace(options, precision="int16") if options.has_bounds else options
+        return replace(options, precision="int16") if rounds else options
 
     def for_rows(
         self, options: FitOptions, source: Source, template: Template | None = None
@@ -333,12 +336,11 @@ class Parameters:
 
     def sparse_options(self, available: int | None) -> SparseOptions | None:
         """Return how a sparse model of so many features is chosen; None for no such model."""
-        from streamkern.solve.sparse_selection import checked_method, checked_size
-
         options, unknown = SparseOptions(self.sparse, self.sparse_method), self.n_components == AUTO
-        checked_method(self.sparse_method)
+        check_choice("the method of a sparse model", self.sparse_method, ("forward", "lasso"))
         if self.sparse is None:
             return None
+        selection = extension("sparse", "selection")
         if self.trend is not None:
             raise ParameterError(NO_CHOICE)
         if options.is_chosen and not self.penalty.needs_folds:
@@ -347,7 +349,7 @@ class Parameters:
                 "penalties, or give the number."
             )
         if not options.is_chosen:
-            checked_size(self.sparse, None if unknown else available)
+            selection.checked_size(self.sparse, None if unknown else available)
             if unknown:
                 raise ParameterError(
                     f"sparse {self.sparse} of n_components 'auto' is not known to be fewer; give "

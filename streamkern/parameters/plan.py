@@ -13,9 +13,9 @@ from streamkern.features import LEVELS
 from streamkern.parameters.chunking import SHARDS_A_FOLD, column_block_rows
 from streamkern.parameters.cost_estimate import fit_flops, rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions, check_folds
-from streamkern.parameters.footprint import Footprint, IntegerFootprint, ToeplitzFootprint
-from streamkern.parameters.iterative_footprint import IterativeFootprint, WaveFootprint
+from streamkern.parameters.footprint import Footprint, ToeplitzFootprint
 from streamkern.parameters.job_plan import Plan
+from streamkern.registry import extension
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, usable_cores
 from streamkern.runtime.resources import current_resources
@@ -170,32 +170,36 @@ def plan_fit(
         from_rows=from_rows,
         **job,
     )
-    held, iterated = _needs_of(options, source)
     n_terms = options.n_terms(source.n_features)
     if solves_by_passes:
-        return plan_of(needs_of=iterated, n_terms=n_terms)
-    plan = plan_of(needs_of=held)
+        return plan_of(needs_of=_needs_of_passes(options), n_terms=n_terms)
+    plan = plan_of(needs_of=_needs_of(options, source))
     # Double precision is for small penalties, which take many iterations, each of which would
     # compute lazy rows again.
     suits = plan.precision == "single" and not (options.sums_waves or source.loads_whole_shards)
     suits = suits and _ALWAYS_DIRECT < D <= source.n_samples
     if may_solve_by_passes and (suits or not plan.fits):
-        other: Any = plan_of(needs_of=iterated, n_terms=n_terms)
+        other: Any = plan_of(needs_of=_needs_of_passes(options), n_terms=n_terms)
         is_faster = suits and other.is_faster(plan, from_rows=from_rows)
         if (is_faster or not plan.fits) and other.fits:
             plan = other
     return plan
 
 
-def _needs_of(
-    options: FitOptions, source: Source
-) -> tuple[type[Footprint], type[IterativeFootprint]]:
-    """Return what the D x D system needs, and what iterations without it do."""
-    iterated = WaveFootprint if options.sums_waves else IterativeFootprint
+def _needs_of(options: FitOptions, source: Source) -> type[Footprint]:
+    """Return what the D x D system needs."""
     if options.precision in LEVELS:
-        return IntegerFootprint, iterated
+        needs: type[Footprint] = extension("integers", "integer_footprint").IntegerFootprint
+        return needs
     by_waves = options.sums_waves and source.n_targets < MOST_TARGETS
-    return ToeplitzFootprint if by_waves else Footprint, iterated
+    return ToeplitzFootprint if by_waves else Footprint
+
+
+def _needs_of_passes(options: FitOptions) -> type[Footprint]:
+    """Return what conjugate gradients need, which hold no such system."""
+    needs: Any = extension("gradients", "iterative_footprint")
+    found: type[Footprint] = needs.WaveFootprint if options.sums_waves else needs.IterativeFootprint
+    return found
 
 
 class Job(NamedTuple):

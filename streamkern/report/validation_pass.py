@@ -12,10 +12,9 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import compute, compute_all, delayed, scatter
-from streamkern.models.feature_rounding import RoundedErrors
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
-from streamkern.models.scoring import check_fitted_rows, checked_shape, scored
+from streamkern.models.scoring import check_fitted_rows, checked_shape, rounded_as_in_fit, scored
 from streamkern.passes.column_summary import block_of
 from streamkern.predict.deviation import Deviation, without_rows
 from streamkern.predict.evaluation import (
@@ -137,7 +136,7 @@ def _read(
     model: FittedRidge, source: Source, evaluation: Evaluation, expected: Floats, **tolerance: float
 ) -> Any:
     """Read the rows once, and return measures, a spread sample, and what columns hold."""
-    rounded = RoundedErrors.of(model)
+    rounded = rounded_as_in_fit(model)
     evaluation = Evaluation(evaluation.predictor, *evaluation.measures, *rounded)
     both = Composite(evaluation, RowSample(_SAMPLE_ROWS, model.parameters.random_state))
     skip, row_bytes = model.parameters.skips_bad_rows, 8 * model.predictor.coef.shape[0]

@@ -1,12 +1,11 @@
 """What is added to a solution after solving: nothing, but after conjugate gradients."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamkern.parameters.penalty_options import PenaltyOptions
 
 if TYPE_CHECKING:
-    from streamkern.solve.remainder import LeadingPart, Remainder
     from streamkern.solvers.fold_solution import Solved
 
 
@@ -16,7 +15,7 @@ class Completion:
 
     n_components: int | None = None  # D, where sums are of combinations of features
     penalty: PenaltyOptions | None = None  # how it is chosen from these sums
-    rest: "Remainder | LeadingPart | None" = None
+    rest: Any = None
     note: str = ""  # what to know of the solution
 
     @property

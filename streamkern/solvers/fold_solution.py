@@ -21,7 +21,6 @@ from streamkern.errors import ParameterError
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.solve import Eigenbasis, NormalEquations, RidgeSolution, kept_gram, solve_ridge
 from streamkern.solve.penalty_curve import at_the_edge, short_of_precision
-from streamkern.solve.sparse_selection import SparsityCurve
 from streamkern.solvers.penalty_search import LeaveOneOutCurve, Size, solve_sizes
 from streamkern.statistics import CentredMoments, FeatureSums, FoldStatistics
 
@@ -37,7 +36,7 @@ class Solved:
     sizes: tuple[Size, ...] = ()
     # The features that a sparse solution is on, and errors of such solutions, where folds were.
     support: Array | None = None
-    sparsity: SparsityCurve | None = None
+    sparsity: Any = None
 
     @property
     def cv_rmse(self) -> Floats | None:

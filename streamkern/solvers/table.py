@@ -2,22 +2,16 @@
 
 from typing import Any
 
+from streamkern import registry
 from streamkern.features import Standardized
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.solvers.base import Solver
 from streamkern.solvers.direct import Direct
-from streamkern.solvers.integers import Integers
-from streamkern.solvers.iterative import ConjugateGradients
 from streamkern.solvers.toeplitz import Toeplitz
 
 # The first that takes a fit is used.  `Direct` takes any, so one of your own stands before it.
-SOLVERS: dict[str, type[Solver]] = {
-    "conjugate gradients": ConjugateGradients,
-    "integers": Integers,
-    "Toeplitz": Toeplitz,
-    "direct": Direct,
-}
+SOLVERS: dict[str, type[Solver]] = {**registry.solvers(), "Toeplitz": Toeplitz, "direct": Direct}
 
 
 def solver_of(

@@ -22,9 +22,6 @@ from streamkern.statistics.folds import (
     Split,
 )
 from streamkern.statistics.folds import block_folds, rows_by_fold, shard_folds, unplaced_folds
-from streamkern.statistics.gram_products import GramProducts
-from streamkern.statistics.integer_moments import IntegerMoments, update_bytes
-from streamkern.statistics.integer_units import integer_units, unit_of_weights
 from streamkern.statistics.row_hashes import RowIndex, RowSample, WindowSamples
 from streamkern.statistics.toeplitz_moments import ToeplitzMoments, is_summed_by_waves
 from streamkern.statistics.triangle import Triangle
@@ -32,10 +29,10 @@ from streamkern.statistics.work import Work
 
 __all__ = [
     "CentredMoments", "ColumnStatistics", "Composite", "FeatureSums", "FoldStatistics", "Folds",
-    "GramProducts", "IntegerMoments", "ListedFolds", "Moments", "Precision", "RangeFolds",
+    "ListedFolds", "Moments", "Precision", "RangeFolds",
     "RowFolds", "RowIndex", "RowSample", "Split", "Statistic", "Sums", "ToeplitzMoments",
     "Triangle", "WindowSamples", "Work", "block_folds", "concatenated", "dtype_of_features",
-    "integer_units", "is_summed_by_waves", "joined_moments", "joint", "maximum", "merged_by",
+    "is_summed_by_waves", "joined_moments", "joint", "maximum", "merged_by",
     "minimum", "moment_strips", "part", "parts", "precision_of_features", "rows_by_fold",
-    "shard_folds", "total", "unit_of_weights", "unplaced_folds", "update_bytes",
+    "shard_folds", "total", "unplaced_folds",
 ]  # fmt: skip

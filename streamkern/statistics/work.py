@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamkern.runtime.integer_products import product_rate
+from streamkern.registry import extension
 
 INTEGER = "integer"  # the dtype of exact products of bytes
 # Rows and columns of the product that is measured: as fast as large ones, and done in 20 ms.
@@ -24,7 +24,7 @@ class Work(NamedTuple):
     def attainable(self, threads: int) -> float:
         """Measure, once a process, the operations a second of products with these BLAS threads."""
         if self.dtype == INTEGER:
-            return 2.0 * product_rate(threads)
+            return 2.0 * float(extension("integers", "integer_products").product_rate(threads))
         return _measured(min(self.order, _COLUMNS), self.dtype, threads)
 
 

@@ -6,6 +6,7 @@ import time
 
 import click
 import pytest
+from click.testing import CliRunner
 from code_blocks import houses, people
 from commandline import invoke, refused, report_of, streamkern, unchanged_by
 
@@ -34,9 +35,10 @@ FIT = ("fit", "houses.csv", "--target", "price", *SMALL)
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_help_has_common_options_groups_and_an_example_that_is_this_command(name):
-    said, command = streamkern(name, "--help").stdout, main.get_command(click.Context(main), name)
+    command = main.get_command(click.Context(main), name)
+    said = invoke(name, "--help-all" if command.has_many_options else "--help").stdout
     assert {"--json", "--quiet", "--debug"} <= set(said.split())
-    assert said == invoke(name, "-h").stdout
+    assert streamkern(name, "--help").stdout == invoke(name, "-h").stdout
     assert not {"\\", "\b"} & set(said)  # no marks of its source
     if name != "demo":
         assert f"Examples:\n  streamkern {name} " in said
@@ -44,6 +46,15 @@ def test_help_has_common_options_groups_and_an_example_that_is_this_command(name
     assert set(headings) & set(GROUPS)
     for line in getattr(command, "examples", ()):
         assert line.split()[:2] == ["streamkern", name]
+
+
+@pytest.mark.parametrize("name", ["fit", "tune"])
+def test_help_of_many_options_is_two_screens_and_says_how_to_see_all(name):
+    said = CliRunner().invoke(main, [name, "--help"], terminal_width=80).stdout
+    assert said.count("\n") <= 60
+    every = invoke(name, "--help-all").stdout
+    shown, known = ({w for w in t.split() if w.startswith("--")} for t in (said, every))
+    assert "--help-all" in shown < known
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian, Polynomial
 from streamkern.registry import extension
 from streamkern.report.comparison import checked_comparison
-from streamkern.solve.sparse_selection import checked_size
 
 X, y = np.random.default_rng(0).standard_normal((2, 40, 2))
 
@@ -24,7 +23,7 @@ OPTIONS = {
     "random_state": lambda value: fit(random_state=value),
     "n_folds": lambda value: fit(n_folds=value),
     "n_components": lambda value: fit(n_components=value),
-    "sparse": checked_size,
+    "sparse": lambda value: extension("sparse", "selection").checked_size(value),
     "components": lambda value: extension("components", "principal_components").checked_number(
         value
     ),

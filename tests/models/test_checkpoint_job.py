@@ -20,9 +20,9 @@ from streamkern.features import random_fourier
 from streamkern.features.projection import Frequencies
 from streamkern.kernels import Gaussian
 from streamkern.parameters.footprint import Footprint
-from streamkern.parameters.iterative_footprint import IterativeFootprint
 from streamkern.parameters.plan import plan_system
 from streamkern.passes import checkpoint_job
+from streamkern.registry import extension
 from streamkern.sources.shard_reader import HDF5Reader
 from streamkern.statistics import triangle
 from streamkern.storage.checkpoints import SavedPass
@@ -228,8 +228,9 @@ def test_what_a_checkpoint_takes_is_in_the_plan(data, tmp_path, monkeypatch, sol
             largest[0] = max(largest[0], size)
 
     monkeypatch.setattr(SavedPass, "write_total", watched)
-    by_passes = solver == "cg"
-    needs = IterativeFootprint if by_passes else Footprint
+    needs = Footprint
+    if solver == "cg":
+        needs = extension("gradients", "iterative_footprint").IterativeFootprint
     planned = plan_system(opened(data, ""), 256, n_folds=5, needs_of=needs)
     fitted = model("folds by shards", n_components=256, solver=solver)
     fitted.fit(opened(data, ""), checkpoint=tmp_path / "saved")

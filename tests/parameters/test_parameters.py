@@ -11,8 +11,8 @@ from streamkern.cli import main, parameter_options
 from streamkern.errors import ParameterError
 from streamkern.kernels import KERNELS, Matern
 from streamkern.parameters.parameters import NAMES, OPTIONS, Parameters
+from streamkern.registry import extension
 from streamkern.solve.penalty_grid import CRITERIA
-from streamkern.solve.sparse_selection import METHODS
 
 # The options of `fit` and `tune` that the contract names, and those that other pages name.
 CONTRACT = """
@@ -103,16 +103,16 @@ def test_text_that_is_no_value_is_refused_with_the_forms_that_are(line, sentence
 
 @pytest.mark.parametrize("command", ["fit", "tune"])
 def test_a_command_has_the_options_of_the_contract(command):
-    text = CliRunner().invoke(main, [command, "--help"], terminal_width=200).output
+    text = CliRunner().invoke(main, [command, "--help-all"], terminal_width=200).output
     more = {"fit": {"like", "boost"}, "tune": {"budget"}}[command]
     found = {word.strip(",") for word in text.split() if word.startswith("--")}
-    in_help = {"--" + name for name in {*CONTRACT.split(), *more}}
-    assert {name for name in found if f"  {name}" in text} == in_help
+    in_help = {"--" + name for name in {*CONTRACT.split(), *more, "help-all"}}
+    assert {name for name in found if f"  {name} " in text} == in_help
 
 
 def test_choices_are_those_of_the_code():
     table = {each.name: each.metadata["option"] for each in OPTIONS}
-    assert table["sparse_method"].choices == tuple(METHODS)
+    assert table["sparse_method"].choices == tuple(extension("sparse", "selection").METHODS)
     assert table["alpha"].form.split("|")[:-1] == list(CRITERIA)
 
 

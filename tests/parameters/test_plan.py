@@ -10,16 +10,21 @@ from streamkern.errors import InsufficientMemoryError
 from streamkern.features import LEVELS
 from streamkern.parameters import job_plan
 from streamkern.parameters import plan as planning
-from streamkern.parameters.footprint import Footprint, IntegerFootprint, solve_bytes
-from streamkern.parameters.iterative_footprint import IterativeFootprint, WaveFootprint
+from streamkern.parameters.footprint import Footprint, solve_bytes
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_fit, plan_system
+from streamkern.registry import extension
 from streamkern.runtime.memory import in_words
 from streamkern.sources.base import Segment, Source
 from streamkern.statistics.toeplitz_moments import MOST_ROWS
 
 GB = 1 << 30
 PROCESSES = ("worker_bytes", "client_bytes")
+
+
+def by_passes(name):
+    """The memory of conjugate gradients, where they are installed."""
+    return getattr(extension("gradients", "iterative_footprint"), name)
 
 
 class Described(Source):
@@ -62,7 +67,9 @@ def machine(monkeypatch):
 
 
 def on_workers(source, D, *, precision="single", **options):
-    needs = IntegerFootprint if precision in LEVELS else Footprint
+    needs = Footprint
+    if precision in LEVELS:
+        needs = extension("integers", "integer_footprint").IntegerFootprint
     place = {"n_workers": 2, "n_threads": 1, "allowed_bytes": GB}
     return plan_system(source, D, needs_of=needs, precision=precision, **place | options)
 
@@ -169,6 +176,7 @@ def test_solving_takes_three_matrices_and_six_for_a_fold_that_is_scored():
     ids=str,
 )
 def test_conjugate_gradients_solve_where_they_cost_less(n, D, given, by_passes):
+    extension("gradients", "iterative_plan")
     parameters = Parameters(n_components=D, **given)
     options = parameters.passes()
     plans = [
@@ -203,7 +211,7 @@ def test_rows_are_dealt_where_there_are_fewer_than_three_shards_a_fold(n_shards,
     sources = (Described(8192 * i) for i in range(1, 60))
     source = next(s for s in sources if len(s.shards(32768, 8192)) == n_shards)
     plan = plan_system(source, 64, n_folds=n_folds)
-    large = plan_system(source, 65_536, n_folds=n_folds, needs_of=IterativeFootprint)
+    large = plan_system(source, 65_536, n_folds=n_folds, needs_of=by_passes("IterativeFootprint"))
     assert (plan.n_shards, plan.fold_by, large.fold_by) == (n_shards, by, by)
 
 
@@ -263,21 +271,21 @@ def test_blocks_are_whole_chunks_and_shards_whole_blocks(D, chunk_rows):
 
 @pytest.mark.parametrize(("n", "by"), [(400_000, "rows"), (600_000, "shards"), (10**7, "rows")])
 def test_folds_of_waves_are_dealt_by_the_shards_that_waves_have(n, by):
-    plan = plan_system(Described(n, 2), 20_000, needs_of=WaveFootprint, n_folds=5)
+    plan = plan_system(Described(n, 2), 20_000, needs_of=by_passes("WaveFootprint"), n_folds=5)
     assert plan.fold_by == by == ("shards" if plan.n_shards >= 3 * 5 else "rows")
 
 
 @pytest.mark.parametrize(("n", "D", "n_shards"), [(4e6, 300_000, 2), (1e7, 300_000, 4)])
 def test_large_lattices_have_few_shards_which_are_one_transform_each(n, D, n_shards):
-    plan = plan_system(Described(int(n), 2), D, needs_of=WaveFootprint)
+    plan = plan_system(Described(int(n), 2), D, needs_of=by_passes("WaveFootprint"))
     assert plan.n_shards == n_shards
     assert plan.shard_rows <= MOST_ROWS
     assert plan.block_rows < plan.shard_rows
 
 
 def test_memory_of_transforms_follows_the_rows_that_go_into_one():
-    few = plan_system(Described(10**8, 2), 65_536, needs_of=WaveFootprint)
-    many = plan_system(Described(10**8, 2, 31), 65_536, needs_of=WaveFootprint)
+    few = plan_system(Described(10**8, 2), 65_536, needs_of=by_passes("WaveFootprint"))
+    many = plan_system(Described(10**8, 2, 31), 65_536, needs_of=by_passes("WaveFootprint"))
     assert many.worker_bytes < 4 * few.worker_bytes
 
 

@@ -17,7 +17,6 @@ from streamkern.parameters.cost_estimate import (
     rough_flops_per_second,
 )
 from streamkern.parameters.fit_options import DIRECT_COMPONENTS, FitOptions
-from streamkern.parameters.iterative_plan import IterativePlan
 from streamkern.parameters.job_plan import Plan
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import plan_here
@@ -93,9 +92,9 @@ class Budget:
         return Clock(self.amount, begun, (wide, _PLAIN * plain), perf_counter)
 
 
-def direct_seconds(plan: Plan, parameters: Parameters, options: FitOptions) -> float:
-    if isinstance(plan, IterativePlan):
-        return plan.total_seconds(from_rows=True)
+def direct_seconds(plan: Any, parameters: Parameters, options: FitOptions) -> float:
+    if plan.solves_by_passes:
+        return float(plan.total_seconds(from_rows=True))
     sizes = plan.n_rows, plan.n_features, plan.n_components
     # A penalty that is chosen without folds takes a decomposition, too.
     n_folds = max(options.n_folds, 2)

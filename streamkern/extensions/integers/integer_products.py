@@ -78,7 +78,7 @@ class OnnxProducts(IntegerProducts):
     name = "ONNX Runtime"
 
     def __init__(self, threads: int) -> None:
-        import onnxruntime  # type: ignore[import-not-found,import-untyped,unused-ignore] # noqa: PLC0415  an extra
+        import onnxruntime  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         options: Any = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1

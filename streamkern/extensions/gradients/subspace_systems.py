@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.extensions.gradients.subspace_passes import SubspacePasses
 from streamkern.features import left_out, trended
 from streamkern.features.kernel_map import Combinations
 from streamkern.parameters.penalty_options import PenaltyOptions
@@ -25,7 +26,6 @@ from streamkern.solve.eigendecomposition import SMALL
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import even_grid
 from streamkern.solve.solution import relative_floor
-from streamkern.solvers.subspace_passes import SubspacePasses
 from streamkern.statistics import FeatureSums, Split
 
 # Of the residuals that are made at once, of which some five copies are in memory.

@@ -12,17 +12,16 @@ from threadpoolctl import threadpool_limits
 
 import streamkern
 from streamkern import Gaussian, Matern
-from streamkern.engine.feature_stores import FeatureStore
 from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
 from streamkern.estimators.problems import Regression
-from streamkern.extensions.search.tuned_fit import search_job
+from streamkern.extensions.gradients import gram_passes, preconditioner
+from streamkern.extensions.gradients.feature_stores import FeatureStore
+from streamkern.extensions.gradients.iterative_plan import vectors_at_once
 from streamkern.features.base import stream
-from streamkern.parameters.cost_estimate import vectors_at_once
+from streamkern.registry import extension
 from streamkern.report.report_rows import fit_rows
 from streamkern.report.validation_pass import validated
 from streamkern.runtime.events import observed
-from streamkern.solve import preconditioner
-from streamkern.solvers import gram_passes
 from streamkern.sources import ArraySource
 
 N, P = 1500, 3
@@ -288,7 +287,7 @@ def test_waves_are_planned_where_all_that_is_searched_has_them():
         ("gaussian", ["grid", "orthogonal"], False),
     ):
         searched = {"kernels": kernels, "maps": maps, "budget": None, "checkpoint": None}
-        job = search_job(Regression(), given, **searched)
+        job = extension("search", "tuned_fit").search_job(Regression(), given, **searched)
         found = job.plan(source)
         assert (found.solves_by_passes, found.sums_waves) == (True, waves)
         assert bool(found.stored_bytes) is not waves
@@ -362,7 +361,7 @@ def test_moments_of_all_features_are_refused():
 
 
 def test_a_residual_that_does_not_fall_is_told_with_what_to_do(monkeypatch):
-    monkeypatch.setattr("streamkern.solvers.gram_passes.GramPasses.patience", 1)
+    monkeypatch.setattr("streamkern.extensions.gradients.gram_passes.GramPasses.patience", 1)
     with pytest.warns(StreamkernWarning, match="solutions may still move predictions"):
         model = ridge(alpha=1e-6).fit(*rows())
     assert model.report_["note"].endswith("hardly falls any more; take larger penalties.")
@@ -409,7 +408,7 @@ def test_workers_that_are_killed_leave_the_same_bits(small_shards):
 
 @pytest.mark.parametrize("fold_by", ["shards", "rows"])
 def test_features_that_are_kept_change_no_bit(small_shards, monkeypatch, fold_by):
-    source, of_store = ArraySource(*rows()), "streamkern.engine.feature_stores"
+    source, of_store = ArraySource(*rows()), "streamkern.extensions.gradients.feature_stores"
     with dask.config.set({"streamkern.feature-store": False}):
         expected, _ = solution(source, fold_by=fold_by)
     pread, read, made = os.preadv, [], []
@@ -486,7 +485,7 @@ def test_moments_of_combinations_take_no_rows_and_no_other_penalty(tmp_path):
 def test_searches_and_memory_that_is_short_are_planned_with_gradients(monkeypatch):
     source = ArraySource(*rows())
     given = ridge(n_components=65_536, feature_map="orthogonal")._parameters()
-    job = search_job(
+    job = extension("search", "tuned_fit").search_job(
         Regression(), given, kernels="gaussian", maps=None, budget=None, checkpoint=None
     )
     found = job.plan(source)

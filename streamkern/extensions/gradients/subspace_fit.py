@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.extensions.gradients.iterative_plan import most_vectors, vectors_at_once
+from streamkern.extensions.gradients.subspace_passes import SubspacePasses
+from streamkern.extensions.gradients.subspace_systems import SubspaceSystems, System
 from streamkern.features import combined
-from streamkern.parameters.cost_estimate import most_vectors, vectors_at_once
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.threads import blas_threads
 from streamkern.solvers.completion import Completion
-from streamkern.solvers.subspace_passes import SubspacePasses
-from streamkern.solvers.subspace_systems import SubspaceSystems, System
 from streamkern.statistics import FoldStatistics
 
 # How far the exact solution may still move predictions of the rows.  For the model this is in

@@ -71,6 +71,13 @@ class Sparsifier:
         solution = solve_each(part, self.alpha)
         return solution, NormalEquations.of(part, solution)
 
+    def chosen(
+        self, moments: CentredMoments, n_components: int
+    ) -> tuple[Array, RidgeSolution, NormalEquations]:
+        """Return K features, ascending, with the solution on them and its equations."""
+        (support,) = self.supports(moments, [n_components])
+        return support, *self.solve(moments, support)
+
 
 def _scaled(moments: CentredMoments, alpha: float) -> tuple[Floats, Floats]:
     gram = moments.gram.dense()
@@ -154,7 +161,7 @@ def _lasso_path(gram: Floats, column: Floats, n_components: int) -> Array:
     Efron, Hastie, Johnstone and Tibshirani (2004), "Least angle regression".
     Zou and Hastie (2005), "Regularization and variable selection via the elastic net".
     """
-    from sklearn.linear_model import lars_path_gram  # noqa: PLC0415  slow
+    from sklearn.linear_model import lars_path_gram
 
     column = column / np.abs(column).max()
     # Features leave the path too, so that K of them take more than K steps.

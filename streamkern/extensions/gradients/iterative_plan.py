@@ -3,16 +3,20 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from streamkern.extensions.gradients.preconditioner import largest_sketch, sketch_at_once
 from streamkern.parameters.cost_estimate import (
     AT_LANDMARKS,
     OF_A_TRANSFORM,
-    likely_vectors,
     rough_flops_per_second,
     wave_flops,
 )
 from streamkern.parameters.job_plan import Plan
 from streamkern.statistics import dtype_of_features
 
+# Passes of conjugate gradients, vectors that they multiply in all besides those of the sketch, of
+# one target and of one more, and penalties whose systems they do at a time; and the operations of a
+# feature in those of a product.
+_PASSES, _VECTORS, _PENALTIES, _FEATURE = 30, (600, 100), 3, 16
 # As measured: how many times as long products with few vectors take, which are as fast as memory,
 # and the squares of all vectors that are multiplied between the passes.
 _NARROW, _BETWEEN = 5, 20
@@ -84,3 +88,26 @@ class WavePlan(IterativePlan):
             _BETWEEN * self._vectors**2 + OF_A_TRANSFORM * self._vectors
         )
         return self.seconds + flops / rough_flops_per_second("double")
+
+
+def vectors_at_once(n_systems: int, n_targets: int) -> int:
+    """Return the most vectors that conjugate gradients multiply in one pass."""
+    return _PENALTIES * n_systems * n_targets
+
+
+def most_vectors(n_components: int, n_targets: int) -> int:
+    """Return the most vectors that conjugate gradients may add to their subspace."""
+    first, more = _VECTORS
+    return min(first + more * (n_targets - 1), n_components)
+
+
+def likely_vectors(n_components: int, n_rows: int, n_targets: int) -> int:
+    """Return the vectors to count on: of a sketch by two passes at the most, and of iterations."""
+    a_pass, most = sketch_at_once(n_components, n_rows), largest_sketch(n_components, n_rows)
+    return min(2 * a_pass, most) + most_vectors(n_components, n_targets)
+
+
+def gradient_flops(n_rows: int, n_features: int, n_components: int, n_targets: int) -> float:
+    """Return the multiply-adds of conjugate gradients, a guess before their number is known."""
+    D, vectors = n_components, likely_vectors(n_components, n_rows, n_targets)
+    return float(n_rows) * D * (_PASSES * (n_features + _FEATURE) + 2.0 * vectors)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.extensions.gradients.preconditioner import BlockPreconditioner
 from streamkern.solve.cholesky import Cholesky
 from streamkern.solve.eigendecomposition import decomposed
-from streamkern.solve.preconditioner import BlockPreconditioner
 from streamkern.solve.solution import LeadingEquations, NormalEquations, RidgeSolution
 
 

@@ -9,9 +9,7 @@ from sklearn.linear_model import lars_path
 from tolerances import assert_close
 
 from streamkern.errors import ParameterError
-from streamkern.features import Identity
-from streamkern.solve.cross_validation import HeldOut
-from streamkern.solve.sparse_selection import (
+from streamkern.extensions.sparse.selection import (
     METHODS,
     Sparsifier,
     SparsityCurve,
@@ -20,6 +18,8 @@ from streamkern.solve.sparse_selection import (
     sparse_errors,
     sparse_sizes,
 )
+from streamkern.features import Identity
+from streamkern.solve.cross_validation import HeldOut
 from streamkern.statistics import CentredMoments, Moments, Split, Triangle
 
 N, D, K = 90, 14, 3

@@ -11,7 +11,7 @@ from tolerances import assert_close
 import streamkern
 from streamkern import Gaussian, Linear, RandomFeatureRidge, sparsify
 from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.solve.sparse_selection import METHODS
+from streamkern.extensions.sparse.selection import METHODS
 
 N, P, D, K = 400, 3, 48, 11
 every_method = pytest.mark.parametrize("method", list(METHODS))

@@ -6,16 +6,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from streamkern.engine.feature_stores import FeatureStores
+from streamkern.extensions.gradients.feature_stores import FeatureStores
+from streamkern.extensions.gradients.gram_passes import GramPasses, GramTransforms
+from streamkern.extensions.gradients.subspace_fit import SubspaceSearch
+from streamkern.extensions.gradients.subspace_passes import SubspacePasses
 from streamkern.features import FeatureMap, Standardized, unwhitened
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 from streamkern.solvers.base import FoldSums, Solver
 from streamkern.solvers.direct import Direct
-from streamkern.solvers.gram_passes import GramPasses, GramTransforms
-from streamkern.solvers.subspace_fit import SubspaceSearch
-from streamkern.solvers.subspace_passes import SubspacePasses
 from streamkern.solvers.toeplitz import Toeplitz
 from streamkern.statistics import FeatureSums, FoldStatistics, ToeplitzMoments
 

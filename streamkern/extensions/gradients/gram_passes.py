@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.engine.feature_stores import FeatureStores
 from streamkern.engine.reduction import PassResult
+from streamkern.extensions.gradients.feature_stores import FeatureStores
+from streamkern.extensions.gradients.gram_products import GramProducts
+from streamkern.extensions.gradients.preconditioner import LEADING
+from streamkern.extensions.gradients.remainder import LeadingPart
 from streamkern.features import lattice_of
-from streamkern.solve.preconditioner import LEADING
-from streamkern.solve.remainder import LeadingPart
 from streamkern.solve.solution import LeadingEquations
-from streamkern.statistics import FoldStatistics, GramProducts, RangeFolds
+from streamkern.statistics import FoldStatistics, RangeFolds
 
 
 class GramPasses:

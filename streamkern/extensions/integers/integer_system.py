@@ -6,15 +6,17 @@ import numpy as np
 
 from streamkern._typing import Array
 from streamkern.engine.scheduler import compute, delayed
+from streamkern.extensions.integers.integer_moments import IntegerMoments
+from streamkern.extensions.integers.integer_products import integer_products
+from streamkern.extensions.integers.integer_units import integer_units, unit_of_weights
 from streamkern.features import LEVELS, FeatureMap, Standardized, bounds, round_into
 from streamkern.features.base import cached_slices
 from streamkern.parameters.fit_report import FitReport
 from streamkern.passes.column_scaling import constant_columns
 from streamkern.passes.fit_context import FitContext
-from streamkern.runtime.integer_products import integer_products
 from streamkern.runtime.scratch import Scratch
 from streamkern.solvers.base import FoldSums, Solver
-from streamkern.statistics import FeatureSums, IntegerMoments, integer_units, unit_of_weights
+from streamkern.statistics import FeatureSums
 
 # Rows at which the rounding of features is measured.
 _MEASURED_ROWS = 256

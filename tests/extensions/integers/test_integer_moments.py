@@ -16,6 +16,11 @@ from processor import require_exact_products
 from scipy import sparse
 
 from streamkern.errors import OverflowedError, ParameterError
+from streamkern.extensions.integers import integer_products as made
+from streamkern.extensions.integers.integer_moments import IntegerMoments, update_bytes
+from streamkern.extensions.integers.integer_products import BlasProducts, MklProducts, OnnxProducts
+from streamkern.extensions.integers.integer_units import integer_units, unit_of_weights
+from streamkern.extensions.integers.wide_integers import add_shifted, as_floats
 from streamkern.features import (
     LEVELS,
     FeatureMap,
@@ -32,14 +37,10 @@ from streamkern.features import (
 )
 from streamkern.features.exact_products import coarse, factor_bits
 from streamkern.kernels import Gaussian, Laplacian
-from streamkern.runtime import integer_products as made
-from streamkern.runtime.integer_products import BlasProducts, MklProducts, OnnxProducts
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources import Block
-from streamkern.statistics import IntegerMoments, Moments, update_bytes
-from streamkern.statistics.integer_units import integer_units, unit_of_weights
-from streamkern.statistics.wide_integers import add_shifted, as_floats
+from streamkern.statistics import Moments
 
 N, P, Q = 700, 3, 2
 UNIT = 2.0**-20

@@ -12,19 +12,23 @@ import numpy as np
 
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import OverflowedError, ParameterError
+from streamkern.extensions.integers.integer_products import (
+    MOST_ROWS,
+    IntegerProducts,
+    integer_products,
+)
+from streamkern.extensions.integers.integer_units import MOST_SUM, WEIGHT_BITS, are_lost
+from streamkern.extensions.integers.wide_integers import add_shifted, as_floats, wide_total
 from streamkern.features import bounds, round_into, solve_map
 from streamkern.features.base import LEVELS, slices
 from streamkern.runtime.compiled import compiled
-from streamkern.runtime.integer_products import MOST_ROWS, IntegerProducts, integer_products
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.threads import held_blas_threads
 from streamkern.runtime.timing import timed
 from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import FeatureSums, overflowed
-from streamkern.statistics.integer_units import MOST_SUM, WEIGHT_BITS, are_lost
 from streamkern.statistics.triangle import PANEL, Triangle, rows_of
-from streamkern.statistics.wide_integers import add_shifted, as_floats, wide_total
 from streamkern.statistics.work import INTEGER, Work
 
 # Of integers that these may be.
@@ -68,7 +72,7 @@ class IntegerMoments(FeatureSums):
         if unit is None:
             raise ParameterError(
                 "targets become integers in some unit, and there is none; give target_unit, which "
-                "streamkern.statistics.integer_units makes of their mean and deviation."
+                "streamkern.extensions.integers.integer_units makes of their mean and deviation."
             )
         if np.any(self.feature_shift):
             raise ParameterError("rounded features have no shift; leave feature_shift out.")

@@ -5,15 +5,19 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from streamkern.extensions.gradients.gram_products import GramProducts
+from streamkern.extensions.gradients.preconditioner import (
+    BlockPreconditioner,
+    NystroemPreconditioner,
+)
+from streamkern.extensions.gradients.remainder import LeadingPart, Remainder
+from streamkern.extensions.gradients.subspace import Subspace, orthonormal
 from streamkern.features import RandomFourierFeatures, gradients, kernel_diagonal
 from streamkern.features.kernel_map import Combinations
 from streamkern.kernels import Gaussian
-from streamkern.solve.preconditioner import BlockPreconditioner, NystroemPreconditioner
-from streamkern.solve.remainder import LeadingPart, Remainder
 from streamkern.solve.solution import LeadingEquations
-from streamkern.solve.subspace import Subspace, orthonormal
 from streamkern.sources import Block
-from streamkern.statistics import GramProducts, Moments, Triangle
+from streamkern.statistics import Moments, Triangle
 
 N, P, D, ALPHA = 200, 2, 24, 0.3
 
@@ -68,7 +72,7 @@ def test_vectors_are_made_orthonormal_without_leaving_what_they_span(k, apart):
 def test_products_with_vectors_are_those_of_the_sums(
     rows, feature_map, cuts, n_vectors, monkeypatch
 ):
-    monkeypatch.setattr("streamkern.statistics.gram_products._FEATURES", (5, 7))
+    monkeypatch.setattr("streamkern.extensions.gradients.gram_products._FEATURES", (5, 7))
     X, y, weights = rows
     vectors, shift = np.random.default_rng(1).standard_normal((D, n_vectors)), np.full(D, 0.2)
     found = GramProducts(feature_map, vectors, shift, "double")

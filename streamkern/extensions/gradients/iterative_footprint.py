@@ -1,23 +1,14 @@
 """The memory of a fit by conjugate gradients, which hold no D x D system."""
 
 from streamkern._typing import Source
-from streamkern.parameters.chunking import (
-    NARROW_BYTES,
-    ROWS_OF_WAVES,
-    Chunks,
-    chunk_sizes,
-    wave_chunk_sizes,
-)
-from streamkern.parameters.cost_estimate import (
+from streamkern.extensions.gradients.iterative_plan import (
+    IterativePlan,
+    WavePlan,
     gradient_flops,
     most_vectors,
     vectors_at_once,
-    wave_flops,
 )
-from streamkern.parameters.footprint import PROCESS_BYTES, WAITING, Footprint
-from streamkern.parameters.iterative_plan import IterativePlan, WavePlan
-from streamkern.runtime.memory import thread_bytes
-from streamkern.solve.preconditioner import (
+from streamkern.extensions.gradients.preconditioner import (
     N_PROBES,
     block_bytes,
     largest_sketch,
@@ -25,6 +16,16 @@ from streamkern.solve.preconditioner import (
     sketch_at_once,
     sketch_size,
 )
+from streamkern.parameters.chunking import (
+    NARROW_BYTES,
+    ROWS_OF_WAVES,
+    Chunks,
+    chunk_sizes,
+    wave_chunk_sizes,
+)
+from streamkern.parameters.cost_estimate import wave_flops
+from streamkern.parameters.footprint import PROCESS_BYTES, WAITING, Footprint
+from streamkern.runtime.memory import thread_bytes
 from streamkern.statistics.toeplitz_moments import rows_at_once
 
 # Sums of waves for every feature, which fill a ball in up to three inputs, and how many times as

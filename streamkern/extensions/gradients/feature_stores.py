@@ -10,6 +10,7 @@ import threading
 import uuid
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 from weakref import WeakValueDictionary, finalize
 
@@ -110,9 +111,9 @@ def store_here(name: str, most_bytes: int) -> FeatureStore:
         return _stores.setdefault(name, FeatureStore(name, most_bytes))
 
 
-def found_store(name: str | None) -> FeatureStore | None:
+def found_store(name: str) -> FeatureStore | None:
     """Return the store of a name in this process, None where nobody holds one."""
-    store = _stores.get(name or "")
+    store = _stores.get(name)
     # Of a process that was forked, the file is its parent's.
     return store if store is not None and store.process == os.getpid() else None
 
@@ -134,6 +135,11 @@ class FeatureStores:
 
     def __exit__(self, *error: object) -> None:
         self._held.clear()
+
+    @property
+    def here(self) -> partial[FeatureStore | None]:
+        """What finds the store of the process that calls it."""
+        return partial(found_store, self.name)
 
     def places(self, shards: Sequence[Shard]) -> dict[int, dict[str, Any]]:
         """Return the annotations of every shard's task, with stores on all workers of now."""
@@ -170,7 +176,7 @@ def _loosening() -> Any:
 
     Dask has them wait for the one that they prefer.
     """
-    from distributed import SchedulerPlugin  # noqa: PLC0415  where a client is
+    from distributed import SchedulerPlugin
 
     class Loosening(SchedulerPlugin):  # type: ignore[misc]
         name, idempotent = "streamkern-any-worker", True

@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.features import FeatureMap, apply_r, trended
-from streamkern.features.base import slices, stream
-from streamkern.runtime.matrix_products import product
-from streamkern.runtime.threads import blas_threads
-from streamkern.solve.preconditioner import (
+from streamkern.extensions.gradients.gram_passes import GramPasses, GramTransforms
+from streamkern.extensions.gradients.preconditioner import (
     N_PROBES,
     NystroemPreconditioner,
     most_leading,
     sketch_at_once,
     sketch_size,
 )
-from streamkern.solve.remainder import LeadingPart, Remainder
-from streamkern.solve.subspace import Subspace, orthonormal
-from streamkern.solvers.gram_passes import GramPasses, GramTransforms
+from streamkern.extensions.gradients.remainder import LeadingPart, Remainder
+from streamkern.extensions.gradients.subspace import Subspace, orthonormal
+from streamkern.features import FeatureMap, apply_r, trended
+from streamkern.features.base import slices, stream
+from streamkern.runtime.matrix_products import product
+from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import FoldStatistics, dtype_of_features, precision_of_features
 
 # Eigenvectors are added whose eigenvalue is more than this share of the penalty.

@@ -6,12 +6,17 @@ import time
 import numpy as np
 import pytest
 
-from streamkern.engine.feature_stores import FeatureStore, FeatureStores, found_store, store_here
 from streamkern.engine.reduction import accumulate
+from streamkern.extensions.gradients.feature_stores import (
+    FeatureStore,
+    FeatureStores,
+    found_store,
+    store_here,
+)
+from streamkern.extensions.gradients.gram_products import GramProducts
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.sources.arrays import ArraySource
-from streamkern.statistics import GramProducts
 
 N, D = 4000, 64
 

@@ -10,12 +10,12 @@ from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import ParameterError, warn
 from streamkern.estimators.load import estimator_of
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
+from streamkern.extensions.sparse.selection import Sparsifier, checked_method, checked_size
 from streamkern.features import trended
 from streamkern.features.trend import NO_CHOICE
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.report_facts import facts_of
 from streamkern.solve import NormalEquations, RidgeSolution
-from streamkern.solve.sparse_selection import Sparsifier, checked_method, checked_size
 
 
 def sparsify(
@@ -102,5 +102,4 @@ def _chosen(
     equations: NormalEquations, coef: Floats, intercept: Floats, sparsifier: Sparsifier, K: int
 ) -> tuple[Array, RidgeSolution, NormalEquations]:
     moments = equations.moments(coef, intercept)
-    (support,) = sparsifier.supports(moments, [K])
-    return support, *sparsifier.solve(moments, support)
+    return sparsifier.chosen(moments, K)

@@ -1,0 +1,1 @@
+"""Sparse models: the best K of many features, chosen from sums."""
