@@ -114,7 +114,7 @@ def pytest_pyfunc_call():
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup():
+def pytest_runtest_setup():
     return (yield from or_skipped())
 
 

@@ -103,7 +103,7 @@ def fit(console: Console, options: dict[str, Any], parameters: Parameters) -> bo
         return False
     from streamkern.cli.row_files import prepared
     from streamkern.cli.saving import json_report, save_model
-    from streamkern.extensions.classes.fitted_ensemble import Boosting
+    from streamkern.extensions.classes.fitted_ensemble import OF_A_ROUND, Boosting
     from streamkern.report.report_rows import boosted_rows
     from streamkern.report.trial_tables import round_table
 
@@ -111,8 +111,7 @@ def fit(console: Console, options: dict[str, Any], parameters: Parameters) -> bo
         raise ParameterError("--boost is for classes; give --classify too, or leave it out.")
     shared.refuse_given(_NOT_BOOSTED, "is not for rounds of --boost; leave one of them out.")
     if not shared.given_options(["n_components"]):
-        usual = Boosting.parameters_of_a_round()
-        parameters = replace(parameters, n_components=usual.n_components)
+        parameters = replace(parameters, n_components=OF_A_ROUND.n_components)
     boosting = Boosting(class_weight=options["class_weight"], **_rounds(options["boost"]))
     boosting.check(parameters)
     with prepared(console, options, boosting.job(parameters), labels=True) as source:

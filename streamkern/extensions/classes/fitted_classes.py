@@ -25,6 +25,7 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.predict.evaluation import Evaluation
 from streamkern.sources import Source
+from streamkern.statistics import Statistic
 from streamkern.storage.codec import MODEL
 from streamkern.storage.hdf5_files import texts_of
 
@@ -69,12 +70,16 @@ class FittedClasses(FittedModel):
         """Return the errors of no predictions yet, of rows that weigh as in the fit or not."""
         return ClassErrors(self.rule, self.class_factors if as_fitted else None)
 
+    def scored(self, source: LabelledSource, empty: Statistic, label: str) -> tuple[Any, Any]:
+        """Return what a pass over the rows says of itself, and the statistic of them."""
+        self.predictor.check((source.n_samples, source.n_features))
+        row_bytes, skip = 8 * self.predictor.n_components, self.parameters.skips_bad_rows
+        return scored(source, empty, empty, row_bytes, label, skip)[:2]
+
     def evaluate(self, source: LabelledSource) -> dict[str, Any]:
         """Compare predicted classes with labels; the baseline is always to say the commonest."""
-        self.predictor.check((source.n_samples, source.n_features))
-        empty, skip = Evaluation(self.predictor, self.measure()), self.parameters.skips_bad_rows
-        row_bytes = 8 * self.predictor.n_components
-        result, found, _ = scored(source, empty, empty, row_bytes, "evaluate", skip)
+        empty = Evaluation(self.predictor, self.measure())
+        result, found = self.scored(source, empty, "evaluate")
         (errors,) = found.measures
         confusion = errors.confusion
         shown = confusion if source.is_weighted else confusion.round().astype(int)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from streamkern.models.fitted_model import (
     restored_predictor,
     through,
 )
-from streamkern.models.scoring import scored
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import Job
@@ -36,7 +35,7 @@ from streamkern.sources.preprocessing.column_names import Columns, columns_of
 from streamkern.storage.codec import BOOSTED, map_card
 
 # Of a round, where none is given: several small maps do what one large map does.
-_COMPONENTS = 512
+OF_A_ROUND = Parameters(n_components=512)
 
 
 @dataclass(frozen=True)
@@ -63,21 +62,14 @@ class Boosting:
             )
         checked_class_weight(self.class_weight)
 
-    @staticmethod
-    def parameters_of_a_round() -> Parameters:
-        return Parameters(n_components=_COMPONENTS)
-
     def check(self, parameters: Parameters) -> None:
         parameters.check_direct()
         round_options(parameters)
 
     def as_dict(self) -> FitReport:
         """Return all but the weights of classes as plain JSON values."""
-        return {
-            "n_estimators": self.n_estimators,
-            "algorithm": self.algorithm,
-            "learning_rate": self.learning_rate,
-        }
+        told: Any = {name: v for name, v in vars(self).items() if name != "class_weight"}
+        return cast("FitReport", told)
 
     def job(self, parameters: Parameters) -> Job:
         """Return what is known of all rounds before the rows, as `Problem.job` does of a fit."""
@@ -125,11 +117,7 @@ class FittedEnsemble(FittedClasses):
 
     def staged_evaluate(self, source: LabelledSource) -> dict[str, Any]:
         """Say how the first rounds do, for every number of them, in one pass."""
-        ensemble = self.predictor
-        ensemble.check((source.n_samples, source.n_features))
-        empty, skip = StagedErrors(ensemble), self.parameters.skips_bad_rows
-        row_bytes = 8 * ensemble.n_components
-        result, found, _ = scored(source, empty, empty, row_bytes, "rounds", skip)
+        result, found = self.scored(source, StagedErrors(self.predictor), "rounds")
         bounds = found.error_bounds
         return {
             "rows": result.n_rows,

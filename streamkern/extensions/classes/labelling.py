@@ -71,11 +71,11 @@ def restored_class_weight(described: Any) -> Any:
     """Return the option that `described_class_weight` described, or raise what damage raises."""
     if not isinstance(described, list):
         return checked_class_weight(described)
-    labels = [
-        label["bytes"].encode("latin-1") if isinstance(label, dict) else label
-        for label, _ in described
-    ]
-    return checked_class_weight(dict(zip(labels, (each for _, each in described), strict=True)))
+    weights = {
+        each["bytes"].encode("latin-1") if isinstance(each, dict) else each: weight
+        for each, weight in described
+    }
+    return checked_class_weight(weights)
 
 
 def labelled_source(
