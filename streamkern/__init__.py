@@ -20,7 +20,6 @@ _NAMES = {
     "estimators.comparison": "compare",
     "estimators.exact_kernel_ridge": "ExactKernelRidge",
     "estimators.load": "load",
-    "estimators.random_feature_classifier": "RandomFeatureClassifier",
     "estimators.random_feature_ridge": "RandomFeatureRidge",
     "estimators.transformers": (
         "GridFourierFeatures Identity Nystroem QuasiRandomFourierFeatures "

@@ -6,7 +6,6 @@ from streamkern.estimators.comparison import compare
 from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
 from streamkern.estimators.importance import permutation_importance
 from streamkern.estimators.load import load
-from streamkern.estimators.random_feature_classifier import RandomFeatureClassifier
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.estimators.transformers import (
     GridFourierFeatures,
@@ -16,7 +15,8 @@ from streamkern.estimators.transformers import (
     RandomFourierFeatures,
     StructuredFourierFeatures,
 )
-from streamkern.extensions.boosting.random_feature_adaboost import RandomFeatureAdaBoost
+from streamkern.extensions.classes.random_feature_adaboost import RandomFeatureAdaBoost
+from streamkern.extensions.classes.random_feature_classifier import RandomFeatureClassifier
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
 from streamkern.extensions.export.onnx import to_onnx
 from streamkern.extensions.integers.integer_moments import IntegerMoments

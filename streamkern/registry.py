@@ -19,17 +19,28 @@ class Extension(NamedTuple):
 
     names: Mapping[str, str] = {}  # public names of Python
     commands: Mapping[str, str] = {}  # and their helps; the module is called as the command
-    options: Mapping[str, str] = {}  # more options of a command, or "place" of all that compute
-    models: Mapping[str, str] = {}  # fitted models, by the format of their files
+    # More options of a command, of all that compute ("place"), or make models ("report").
+    options: Mapping[str, str] = {}
+    models: Mapping[str, str] = {}  # fitted models, by the format of their files or their kind
     tables: Mapping[str, str] = {}  # functions that make a table of a report, by the key it is of
+    encodings: Mapping[str, str] = {}  # of targets, by what a report has of them
     solvers: Mapping[str, str] = {}  # what holds the normal equations
 
 
 EXTENSIONS = {
-    "boosting": Extension(
-        names={"RandomFeatureAdaBoost": "random_feature_adaboost"},
-        options={"fit": "boost_option"},
-        models={"streamkern-boosted-model": "fitted_ensemble.FittedEnsemble"},
+    "classes": Extension(
+        names={
+            "RandomFeatureClassifier": "random_feature_classifier",
+            "RandomFeatureAdaBoost": "random_feature_adaboost",
+        },
+        options=dict.fromkeys(
+            ("fit", "tune", "moments", "solve", "inspect", "predict"), "class_options"
+        ),
+        models={
+            "RandomFeatureClassifier": "fitted_classes.FittedClassifier",
+            "streamkern-boosted-model": "fitted_ensemble.FittedEnsemble",
+        },
+        encodings={"classes": "labelled_source.KnownClasses"},
         tables={"rounds": "report_rows.round_table"},
     ),
     "search": Extension(
@@ -59,7 +70,7 @@ EXTENSIONS = {
     "watching": Extension(),
     "report": Extension(
         names={"ModelPlots": "model_plots", "write_report": "html_page"},
-        options=dict.fromkeys(("fit", "tune", "solve"), "report_option"),
+        options={"report": "report_option"},
     ),
 }
 
@@ -103,7 +114,7 @@ def command(name: str) -> Any:
 
 
 def more_options(command_name: str) -> list[Any]:
-    """Return the modules that have more options of a command: `OPTIONS`, and perhaps `run`."""
+    """Return the modules that have more options of a command, and what these ask for."""
     found = [(ext, EXTENSIONS[ext].options.get(command_name)) for ext in installed()]
     return [extension(ext, module) for ext, module in found if module is not None]
 
@@ -114,11 +125,19 @@ def solvers() -> dict[str, Any]:
     return {name: _attribute(ext, path) for ext, each in found for name, path in each.items()}
 
 
-def fitted_kind(file_format: str) -> Any:
-    """Return the class of fitted models of files of a format, None where it is the core's."""
+def fitted_kind(name: str) -> Any:
+    """Return the class of fitted models of a format or kind, None where it is the core's."""
     for ext, each in EXTENSIONS.items():
-        if file_format in each.models:
-            return _attribute(ext, each.models[file_format])
+        if name in each.models:
+            return _attribute(ext, each.models[name])
+    return None
+
+
+def encoding_in(report: Mapping[str, Any]) -> Any:
+    """Return the encoding of targets that a report tells of, None where they are numbers."""
+    for ext, each in EXTENSIONS.items():
+        for name in each.encodings.keys() & report.keys():
+            return _attribute(ext, each.encodings[name]).restored(report)
     return None
 
 

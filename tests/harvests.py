@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
+import streamkern
+from streamkern import Gaussian, RandomFeatureRidge
 
 NAMES = np.array(["hay", "oats", "straw"])
 
@@ -34,7 +35,7 @@ def ridge(kernel=Gaussian(1.5), **options):  # noqa: B008  immutable
 def classifier(**options):
     """A classifier of few features."""
     chosen = {"n_components": 32, "precision": "double", "alpha": 0.1, "kernel": Gaussian(2.0)}
-    return RandomFeatureClassifier(**chosen | options)
+    return streamkern.RandomFeatureClassifier(**chosen | options)
 
 
 def signs(y, classes):

@@ -19,7 +19,6 @@ from streamkern import (
     Identity,
     Nystroem,
     QuasiRandomFourierFeatures,
-    RandomFeatureClassifier,
     RandomFeatureRidge,
     RandomFourierFeatures,
     StructuredFourierFeatures,
@@ -80,18 +79,6 @@ CASES = (
         ),
         BY_NAME,
     ),
-    Case(RandomFeatureClassifier(n_components=32), WEIGHTS | BY_NAME),
-    Case(
-        RandomFeatureClassifier(
-            Gaussian(2.0),
-            n_components=32,
-            alpha=1.0,
-            paired=False,
-            precision="double",
-            calibration=None,
-        ),
-        BY_NAME,
-    ),
     Case(ExactKernelRidge(), DENSE),
     Case(ExactKernelRidge(alpha="loo"), LEFT_OUT),
     Case(RandomFourierFeatures(n_components=16)),
@@ -103,8 +90,20 @@ CASES = (
     Case(Identity()),
 )
 
-if "boosting" in installed():
+if "classes" in installed():
     CASES += (
+        Case(streamkern.RandomFeatureClassifier(n_components=32), WEIGHTS | BY_NAME),
+        Case(
+            streamkern.RandomFeatureClassifier(
+                Gaussian(2.0),
+                n_components=32,
+                alpha=1.0,
+                paired=False,
+                precision="double",
+                calibration=None,
+            ),
+            BY_NAME,
+        ),
         Case(
             streamkern.RandomFeatureAdaBoost(RandomFeatureRidge(n_components=128), n_estimators=1),
             WEIGHTS | SINGLE | BY_NAME,
@@ -155,7 +154,7 @@ def boosted():
     ("check", "estimator"),
     [
         (EQUIVALENCE[0], lambda: RandomFeatureRidge(**PLAIN)),
-        (EQUIVALENCE[0], lambda: RandomFeatureClassifier(**PLAIN, calibration=None)),
+        (EQUIVALENCE[0], lambda: streamkern.RandomFeatureClassifier(**PLAIN, calibration=None)),
         (EQUIVALENCE[0], boosted),
         ("check_methods_subset_invariance", boosted),
     ],

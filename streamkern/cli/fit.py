@@ -9,8 +9,6 @@ from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import save_model, show_model
 from streamkern.registry import more_options
 
-# Extensions with options of this command.
-_MORE = more_options("fit")
 # What `tune` chooses, where it is given seconds; a fit that took more is not told of it.
 _CHOSEN, _SECONDS = ("kernel", "length_scale", "feature_map", "metric", "scale"), 180
 
@@ -20,9 +18,9 @@ _CHOSEN, _SECONDS = ("kernel", "length_scale", "feature_map", "metric", "scale")
     shared.model_option,
     *parameter_options(),
     shared.like_option,
-    *shared.class_options,
+    *shared.options_of_extensions("fit"),
     *shared.job_options,
-    *(option for each in _MORE for option in each.OPTIONS),
+    *shared.options_of_extensions("report"),
     examples=(
         "streamkern fit houses.csv --target price --out model.h5",
         "streamkern fit people.csv --target income --classify --out model.h5",
@@ -41,15 +39,17 @@ def fit(console: Console, **options: Any) -> None:
     if like := options["like"]:
         shared.refuse_given(OF_LIKE, f"is decided by --like {like}; leave out one of the two.")
     given = parameters_of(options)
-    if any(each.run(console, options, given) for each in _MORE if hasattr(each, "run")):
+    if any(each.fit(console, options, given) for each in more_options("fit")):
         return
-    task, template = shared.task_of(options), template_of(like)
-    with prepared(console, options, task.job(given, template), template) as source:
-        how: Any = {
+    problem, template = shared.problem_of(options), template_of(like)
+    job, labels = problem.job(given, template), problem.reads_labels
+    with prepared(console, options, job, template, labels=labels) as source:
+        keep_moments = bool(options.get("report"))
+        how: Any = {"checkpoint": options["checkpoint"], "keep_moments": keep_moments}
             "checkpoint": options["checkpoint"],
             "keep_moments": bool(options.get("report")),
         }
-        model = task.fit(given, (source, None, None), template=template, **how)
+        model = problem.fit(given, (source, None, None), template=template, **how)
         save_model(console, model, options, source)
     show_model(console, "Fitted", model, options["out"])
     given_more = like or options["checkpoint"] or shared.given_options(_CHOSEN)

@@ -38,7 +38,7 @@ def forget(console: Console, **options: Any) -> None:
     before, moments = _state(path), load_moments(path)
     if in_place:
         options |= {"out": path, "force": True, "moments": None}  # to be replaced
-    with opened_rows(options, moments.columns, labels=moments.classes is not None) as opened:
+    with opened_rows(options, moments.columns, labels=moments.encoding.reads_labels) as opened:
         check_outputs(options, opened.source)
         with place_of(console, options):
             left = moments.forget(opened.source)

@@ -21,7 +21,7 @@ _HEADER = ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored")
 @command(
     *shared.rows_options,
     shared.count_option("--components", 1, 2048, "Number of random features to plan for."),
-    shared.classify_option,
+    *shared.options_of_extensions("inspect"),
     examples=("streamkern inspect houses.csv", "streamkern inspect 'train-*.h5' --components 4096"),
 )
 def inspect(console: Console, **options: Any) -> None:
@@ -30,27 +30,25 @@ def inspect(console: Console, **options: Any) -> None:
     Of HDF5 no rows are read.  Tables are read once, for what their columns hold.
     """
     from streamkern.errors import DataError, ParameterError
-    from streamkern.estimators.classification import Classification
-    from streamkern.estimators.problems import Problem, Regression
-    from streamkern.models.labelling import labelled_source
     from streamkern.parameters.parameters import Parameters
     from streamkern.sources.headers import describe_file, matching
     from streamkern.storage.table_rows import table_files
 
-    plan, classify, tables = None, options["classify"], table_files(options["data"])
+    plan, problem, tables = None, shared.problem_of(options), table_files(options["data"])
     paths = [] if tables else [path for each in options["data"] for path in matching(str(each))]
     files = {path: describe_file(path) for path in paths}
     for path, datasets in files.items():
         console.table(path, list(map(_row, datasets)), _HEADER)
     try:
-        with opened_rows(options | ({"y": None} if tables else {}), labels=classify) as opened:
+        given = options | ({"y": None} if tables else {})
+        with opened_rows(given, labels=problem.reads_labels) as opened:
             source: Any = opened.source
             if tables:
                 _show_columns(console, source, tables)
             if not tables or options["targets"]:
-                rows = labelled_source(source) if classify else source
-                problem: Problem = Classification() if classify else Regression()
-                plan = problem.job(Parameters(n_components=options["components"])).plan(rows)
+                parameters = Parameters(n_components=options["components"])
+                rows = problem.source((source, None, None), parameters, None)
+                plan = problem.job(parameters).plan(rows)
     except (DataError, ParameterError) as error:
         if tables:
             raise

@@ -14,7 +14,7 @@ from streamkern.cli.saving import drop_checkpoint, save_moments
     shared.out_option("M.h5", "The moments file to write."),
     *parameter_options(*OF_MOMENTS),
     shared.like_option,
-    *shared.class_options,
+    *shared.options_of_extensions("moments"),
     *shared.job_options,
     examples=(
         "streamkern moments day-1.h5 --out m1.h5",
@@ -35,11 +35,11 @@ def moments(console: Console, **options: Any) -> None:
     if like:
         decided = (*OF_LIKE, "n_folds") if kind_of(like) is MOMENTS else OF_LIKE
         shared.refuse_given(decided, f"is decided by --like {like}; leave out one of the two.")
-    task, parameters = shared.task_of(options), parameters_of(options)
+    problem, parameters = shared.problem_of(options), parameters_of(options)
     template = template_of(like)
-    job = task.moments_job(parameters, template)
-    with prepared(console, options, job, template) as source:
+    job = problem.moments_job(parameters, template)
+    with prepared(console, options, job, template, labels=problem.reads_labels) as source:
         how = {"template": template, "checkpoint": options["checkpoint"]}
-        found = task.moments(parameters, (source, None, None), **how).gathered()
+        found = problem.moments(parameters, (source, None, None), **how).gathered()
     save_moments(console, "Moments", found, options["out"], force=options["force"])
     drop_checkpoint(options["checkpoint"])

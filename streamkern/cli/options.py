@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 Decorator = Callable[[Any], Any]
 
 
+def options_of_extensions(command: str) -> list[Decorator]:
+    """Return the options of extensions for a command, or a group of commands."""
+    return [option for each in more_options(command) for option in each.OPTIONS[command]]
+
+
 def out_option(metavar: str, text: str) -> Decorator:
     return click.option("--out", required=True, metavar=metavar, help=text)
 
@@ -87,7 +92,7 @@ table_options = (
 # Of commands that take tables without a model that knows how.
 rows_options = (*data_options, *table_options)
 place_options = (
-    *(option for each in more_options("place") for option in each.OPTIONS),
+    *options_of_extensions("place"),
     click.option(
         "--scheduler",
         metavar="ADDRESS",
@@ -111,44 +116,12 @@ like_option = click.option(
     metavar="M.h5",
     help="Moments or a model, whose map to take: standardisation, kernel and precision.",
 )
-classify_option = click.option(
-    "--classify", is_flag=True, help="y holds labels of classes: text, booleans or whole numbers."
-)
 
 
-def calibration_option(*methods: str, default: str | None = "auto") -> Decorator:
-    return click.option(
-        "--calibration",
-        type=click.Choice(methods),
-        default=default,
-        show_default=bool(default) or "auto",
-        help="How scores of classes become probabilities, by rows left out in turn; auto: by a "
-        "spline, or of moments alone by a sigmoid.",
-    )
-
-
-class_options = (
-    classify_option,
-    click.option(
-        "--class-weight",
-        type=click.Choice(["balanced"]),
-        help="Weigh rows so that all classes weigh the same.",
-    ),
-    calibration_option("auto", "spline", "sigmoid", "isotonic", "none"),
-)
-
-
-def task_of(options: dict[str, Any]) -> "Problem":
-    from streamkern.estimators.classification import Classification
+def problem_of(options: dict[str, Any], moments: Any = None) -> "Problem":
+    """Return the problem that options, or moments that are to be solved, are of."""
     from streamkern.estimators.problems import Regression
 
-    if options["classify"]:
-        refuse_given(("target_range",), "is of numbers, but y holds labels; leave it out.")
-        how = options["calibration"]
-        calibration = None if how == "none" else how
-        return Classification(class_weight=options.get("class_weight"), calibration=calibration)
-    refuse_given(
-        ("class_weight", "calibration"),
-        "is for labels of classes, which y is taken for with --classify; leave it out for numbers.",
-    )
-    return Regression()
+    command = click.get_current_context().command.name or ""
+    asked = (each.problem(options, moments) for each in more_options(command))
+    return next(filter(None, asked), Regression())

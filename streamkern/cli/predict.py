@@ -1,7 +1,6 @@
 """`streamkern predict`."""
 
 import time
-from functools import partial
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.parameter_options import numbers_of, parameter_options
 from streamkern.cli.row_files import write_rows
 from streamkern.errors import ModelFileError, ParameterError
+from streamkern.registry import more_options
 
 # How rows are read.
 _OF_ROWS = ("x", "delimiter", "on_bad_rows", "support")
@@ -23,7 +23,7 @@ _OF_ROWS = ("x", "delimiter", "on_bad_rows", "support")
     shared.x_option,
     shared.delimiter_option,
     shared.out_option("PRED.h5", "What to write; also .csv, .parquet."),
-    click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba."),
+    *shared.options_of_extensions("predict"),
     click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std."),
     click.option("--support", is_flag=True, help="Write how well rows of the fit cover each row."),
     click.option(
@@ -78,31 +78,18 @@ def predict(console: Console, **options: Any) -> None:
     text.
     """
     from streamkern.estimators.loading import load_fitted
-    from streamkern.models.fitted_classes import FittedClasses
-    from streamkern.models.prediction_files import predict_to_hdf5
 
     model: Any = load_fitted(options["model"], components=False, with_equations=options["std"])
-    is_classifier = isinstance(model, FittedClasses)
     if not (options["grid"] or options["extent"] or options["data"]):
         raise ParameterError("there is nothing to predict; name files of rows, or give --grid.")
-    if options["proba"] and not is_classifier:
-        raise ParameterError(
-            f"--proba is for classifiers, but {options['model']} is a regression; leave it out."
-        )
-    if options["std"] and is_classifier:
-        raise ParameterError(
-            f"--std is for regressions, but {options['model']} is a classifier; take --proba."
-        )
-    if options["support"] and is_classifier:
-        raise ParameterError(
-            f"--support is for regressions, but {options['model']} is a classifier; leave it out."
-        )
+    for each in more_options("predict"):
+        each.check_predictions(options, model)
     if options["std"] and model.equations is None:
         raise ModelFileError(
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
             f"it again without --compact."
         )
-    if options["interval"] is not None and (is_classifier or options["grid"]):
+    if options["interval"] is not None and (options["grid"] or not hasattr(model, "interval")):
         raise ParameterError(
             "--interval is for rows that a regression predicts, not for classes or grids; take "
             "--proba or --std, or leave it out."
@@ -110,20 +97,10 @@ def predict(console: Console, **options: Any) -> None:
     if options["grid"] or options["extent"]:
         _predict_grid(console, model, options)
         return
-    if is_classifier:
-        write: Any = partial(model.predict_to_hdf5, probabilities=options["proba"])
-    else:
-        equations = model.equations if options["std"] else None
-        known = model.known_support if options["support"] else model.support_rows
-        level = options["interval"]
-        interval = None if level is None else model.interval(level / 100)
-        how: Any = {"support": known, "with_support": options["support"], "interval": interval}
-        write = partial(predict_to_hdf5, model.predictor, equations=equations, **how)
-    more = " and y_std" * options["std"] + " and support" * options["support"]
-    more += " and y_proba" * options["proba"]
-    more += " and y_lower and y_upper" * (options["interval"] is not None)
-    missing, out = "without a class" if is_classifier else "NaN", options["out"]
-    what = f"predictions in {out}:y_pred{more}"
+    level, out = options["interval"], options["out"]
+    asked = options | {"interval": None if level is None else level / 100}
+    write, datasets, missing = model.prediction_writer(asked)
+    what = f"predictions in {out}:{' and '.join(['y_pred', *datasets])}"
     write_rows(console, options, model, write, what=what, missing=missing, predictions=out)
 
 

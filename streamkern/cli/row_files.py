@@ -98,7 +98,12 @@ def _recipe(options: dict[str, Any], columns: Columns | None, table: Path) -> An
 
 @contextmanager
 def prepared(
-    console: Console, options: dict[str, Any], job: Job, template: Template | None = None
+    console: Console,
+    options: dict[str, Any],
+    job: Job,
+    template: Template | None = None,
+    *,
+    labels: bool = False,
 ) -> Iterator[HDF5Source]:
     """Give the rows of a job, in the place that the plan chooses.
 
@@ -108,7 +113,7 @@ def prepared(
     A dry run ends here, with the plan printed.
     """
     columns = None if template is None else template.columns
-    with opened_rows(options, columns, labels=options.get("classify", False)) as opened:
+    with opened_rows(options, columns, labels=labels) as opened:
         source = opened.source
         if opened.unlabelled:
             console.note(f"{opened.unlabelled:,} rows without a label were left out.")

@@ -9,7 +9,6 @@ from streamkern.cli.console import Console, command
 from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.parameter_options import OF_MODELS, parameter_options, values_of
 from streamkern.cli.saving import save_model, show_model
-from streamkern.registry import more_options
 
 
 @command(
@@ -23,7 +22,7 @@ from streamkern.registry import more_options
             "default all.",
         },
     ),
-    shared.calibration_option("auto", "sigmoid", "none", default=None),
+    *shared.options_of_extensions("solve"),
     click.option(
         "--compact",
         is_flag=True,
@@ -31,7 +30,7 @@ from streamkern.registry import more_options
     ),
     *shared.place_options,
     shared.force_option,
-    *(option for each in more_options("solve") for option in each.OPTIONS),
+    *shared.options_of_extensions("report"),
     examples=("streamkern solve both.h5 --out model.h5 --alpha gcv",),
 )
 def solve(console: Console, **options: Any) -> None:
@@ -53,14 +52,9 @@ def solve(console: Console, **options: Any) -> None:
         raise ParameterError(
             f"the identity map has {D:,} features and no smaller part; leave --components out."
         )
-    is_classifier = moments.classes is not None
-    if is_classifier and options["calibration"] is None:
-        options["calibration"] = "auto" if moments.n_folds > 1 else "none"
-        if moments.n_folds == 1:
-            console.note("there are no folds to calibrate by: probabilities are of plain scores.")
     parameters = Parameters(**moments.options.parameters() | chosen)
-    task = shared.task_of(options | {"classify": is_classifier})
+    problem = shared.problem_of(options, moments)
     with place_of(console, options):
-        model = task.solve(parameters, moments)
+        model = problem.solve(parameters, moments)
         save_model(console, model, options)
     show_model(console, "Solved", model, options["out"])

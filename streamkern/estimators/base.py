@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array
 
@@ -45,6 +45,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator that holds a fitted model, and checks tables as scikit-learn does."""
 
     on_bad_rows: str
+    _reads_labels = False
     n_features_in_: int
     _state: FittedModel | PartialFitState | None = None
     _told: set[str] | None = None  # kinds of cells that were warned of since the fit
@@ -104,7 +105,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         elif not isinstance(X, Source):
             like = more.get("like")
             recipe = self.recipe_ if not first else None if like is None else like.columns.recipe
-            how = {"targets": targets, "labels": is_classifier(self)}
+            how: dict[str, Any] = {"targets": targets, "labels": self._reads_labels}
             how["as_they_are"] = recipe is None and not (first and like is None)
             how["told"] = None if first else self._told
             how["fold_by"] = getattr(self, "fold_by", None) if first else None
@@ -113,7 +114,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         if not first and y is not None:
             self._columns.check_targets(column_names(y))
         if targets and not isinstance(X, Source) and (first or y is not None):
-            y = checked_targets(self, y, labels=is_classifier(self))
+            y = checked_targets(self, y, labels=self._reads_labels)
         return rows, y, sample_weight
 
     __streamkern_rows__ = _tables  # for functions of rows that are given an estimator

@@ -218,7 +218,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         DataError is raised if a row is in already.  With `repeated_rows`, rows with the values of
         others that are in are other observations, and count too.
         """
-        return self._grow(X, y, sample_weight, repeated_rows=repeated_rows)
+        return self._grow(X, y, sample_weight, self._problem(), repeated_rows=repeated_rows)
 
     @job("forget")
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -238,8 +238,9 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             return with_state(self, state.with_moments(moments))
 
     def _begin_or_grow(
-        self, X: Any, y: Any, sample_weight: Any, like: Any, classes: Any = None
+        self, X: Any, y: Any, sample_weight: Any, like: Any, problem: Problem | None = None
     ) -> Self:
+        problem = problem or self._problem()
         with rows_lock(self):
             if self._state is not None:
                 if like is not None:
@@ -247,23 +248,23 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
                         "the model has its map already, from the first rows; leave like out, or "
                         "begin with a clone."
                     )
-                return self._grow(X, y, sample_weight, classes, repeated_rows=True)
-            parameters, problem, template = self._parameters(), self._problem(), template_of(like)
+                return self._grow(X, y, sample_weight, problem, repeated_rows=True)
+            parameters, template = self._parameters(), template_of(like)
             rows = self._tables(X, y, sample_weight, first=True, like=template)
-            moments = problem.grown(parameters, rows, template=template, classes=classes)
+            moments = problem.grown(parameters, rows, template=template)
             return with_state(
-                self, PartialFitState(moments.gathered(), parameters, problem.class_weight)
+                self, PartialFitState(moments.gathered(), parameters, problem.deciding)
             )
 
     def _grow(
-        self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool
+        self, X: Any, y: Any, sample_weight: Any, problem: Problem, *, repeated_rows: bool
     ) -> Self:
         with rows_lock(self):
-            state, parameters, problem = self._growing(), self._parameters(), self._problem()
+            state, parameters = self._growing(), self._parameters()
             before = state.moments if repeated_rows else state.known_rows()
             state.check_unchanged(parameters, problem)
             rows = self._tables(X, y, sample_weight, quiet=True)
-            more = problem.grown(parameters, rows, before=before, classes=classes)
+            more = problem.grown(parameters, rows, before=before)
             merged = before.merge(more, repeated_rows=repeated_rows)
             return with_state(self, state.with_moments(merged))
 
@@ -281,8 +282,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
                 "partial_fit instead of fit, or give fit, tune or solve keep_moments=True."
             )
         moments.check_whole()
-        weight = getattr(state, "class_weight", None)
-        return PartialFitState(moments, ridge.parameters, weight, ridge.size)
+        return PartialFitState(moments, ridge.parameters, state.deciding, ridge.size)
 
     def transform(self, X: Any) -> Any:
         """Return the features (n, D) of rows: standardised, mapped, and scaled.

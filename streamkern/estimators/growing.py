@@ -34,7 +34,7 @@ class PartialFitState:
 
     moments: DataMoments
     parameters: Parameters
-    class_weight: Any = None
+    deciding: dict[str, Any]  # options of the problem that decided them
     size: int | None = None  # how many leading features a solution takes; all by default
     _fitted: Any = field(default=None, init=False)
 
@@ -47,14 +47,14 @@ class PartialFitState:
             if self._fitted is None:
                 settled = {name: getattr(self.parameters, name) for name in _DECIDING}
                 parameters = replace(problem.prepared(parameters), **settled)
-                if problem.class_weight is not self.class_weight:
-                    problem = replace(problem, class_weight=self.class_weight)  # type: ignore[type-var]
+                if self.deciding:
+                    problem = replace(problem, **self.deciding)  # type: ignore[type-var]
                 self._fitted = problem.solved(self.moments, parameters, self.size)
             return self._fitted
 
     def with_moments(self, moments: DataMoments) -> "PartialFitState":
         """Return what grows from other moments, made by the same parameters."""
-        return PartialFitState(moments.gathered(), self.parameters, self.class_weight, self.size)
+        return PartialFitState(moments.gathered(), self.parameters, self.deciding, self.size)
 
     def known_rows(self) -> DataMoments:
         """Return the moments, or raise ParameterError if they do not know their rows."""
@@ -71,7 +71,7 @@ class PartialFitState:
         pairs = [
             (name, getattr(self.parameters, name), getattr(parameters, name)) for name in _DECIDING
         ]
-        pairs.append(("class_weight", self.class_weight, problem.class_weight))
+        pairs += [(name, then, problem.deciding[name]) for name, then in self.deciding.items()]
         for name, then, now in pairs:
             if now is not then and not np.array_equal(now, then):
                 raise ParameterError(

@@ -9,12 +9,10 @@ from streamkern._typing import Floats
 from streamkern.engine.scheduler import compute_all, delayed, scatter
 from streamkern.errors.checks import checked_integer
 from streamkern.estimators.loading import fitted_model, rows_of
-from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.scoring import checked_shape, scored
-from streamkern.predict.class_errors import ClassErrors
-from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors
+from streamkern.predict.evaluation import Evaluation, FoldPredictors
 from streamkern.predict.predictor import Predictor
-from streamkern.sources import Block, as_source
+from streamkern.sources import Block
 from streamkern.statistics import RowSample
 
 # Rows that columns are shuffled among: as many as products allow, of features with inputs.
@@ -94,14 +92,13 @@ def permutation_importance(
     for name, (value, least) in given.items():
         sentence = f"{name} must be a whole number of at least {least}, not {{!r}}; give one."
         checked_integer(value, sentence, least)
-    rows, ridge, measure = rows_of(estimator, X, y, sample_weight), model.ridge, _measure(model)
-    source = model.labelled(*rows) if isinstance(measure, ClassErrors) else as_source(*rows)
+    ridge, source = model.ridge, model.source(*rows_of(estimator, X, y, sample_weight))
     ridge.check_rows(source)
     D, _ = checked_shape(ridge.predictor, source)
     n_rows = max_samples or _affordable(model, n_repeats)
     empty, skip = RowSample(n_rows, random_state), ridge.parameters.skips_bad_rows
     _, sample, _ = scored(source, empty, empty, 8 * D, "importance", skip)
-    evaluation = Evaluation(ridge.predictor, measure)
+    evaluation = Evaluation(ridge.predictor, model.measure())
     falls = _score_falls(model, evaluation, sample, n_repeats, random_state)
     return Bunch(
         importances_mean=falls.mean(axis=1),
@@ -117,7 +114,7 @@ def held_out_importance(
 ) -> tuple[RowSample, Floats]:
     """Return rows, which weigh as in the fit, and the mean falls of the score on them, (c,)."""
     sample = sample.first(_affordable(model, _REPEATS))
-    evaluation = Evaluation(predictor, _measure(model, getattr(model, "class_factors", None)))
+    evaluation = Evaluation(predictor, model.measure(as_fitted=True))
     seed = model.ridge.parameters.random_state
     return sample, _score_falls(model, evaluation, sample, _REPEATS, seed).mean(axis=1)
 
@@ -127,12 +124,6 @@ def _affordable(model: Any, n_repeats: int) -> int:
     predictor, columns = model.ridge.predictor, len(model.columns.table)
     of_row = columns * (1 + n_repeats) * predictor.n_components * (model.n_features + _WAVE)
     return min(max(_PRODUCTS // of_row, _FEWEST), _MOST)
-
-
-def _measure(model: Any, factors: Floats | None = None) -> ClassErrors | PredictionErrors:
-    if isinstance(model, FittedClassifier):
-        return ClassErrors(model.rule, factors)
-    return PredictionErrors(model.ridge.predictor.n_targets)
 
 
 def _score_falls(
@@ -168,5 +159,5 @@ def _falls(
 def _score(empty: Evaluation, rows: Block, X: Floats) -> float:
     evaluation = empty.zero()
     evaluation.update([Block(X, rows.y, 0, rows.weights, rows.rows)])
-    errors: Any = evaluation.measures[0]
-    return float(errors.accuracy if isinstance(errors, ClassErrors) else errors.r2.mean())
+    measure: Any = evaluation.measures[0]
+    return float(measure.score)

@@ -9,13 +9,11 @@ from streamkern.features import FAMILIES, Cosines, uncombined
 from streamkern.features.metric import GivenMetric, metric_of_map, standardizer_of
 from streamkern.kernels import kernel_from
 from streamkern.models.data_moments import DataMoments, moments_header
-from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import FittedModel
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.template import Template
 from streamkern.registry import fitted_kind
-from streamkern.sources.class_labels import KnownClasses
 from streamkern.storage.codec import BOOSTED, COMPONENTS, MOMENTS, kind_of, opened_card
 
 
@@ -26,8 +24,8 @@ def read_fitted(
     held = kind_of(path)
     kind = kind or (fitted_kind(held.format) if held else None) or FittedRidge
     with opened_card(path, kind.file_kind) as (file, card):
-        if kind is FittedRidge and "classifier" in card:
-            kind = FittedClassifier
+        if kind is FittedRidge:
+            kind = fitted_kind(str(card.get("kind"))) or kind
         model = kind.restored(file, card, with_equations=with_equations)
         kernel_from(card["report"]["kernel"], card["report"]["kernel_parameters"])  # or damage
         return model, card
@@ -50,7 +48,7 @@ def fitted_of(model: Any) -> FittedModel:
 def fitted_model(model: Any, what: str) -> Any:
     """Return the fitted regression or classifier that an estimator holds, or ParameterError."""
     fitted = fitted_of(model)
-    if type(fitted) not in (FittedRidge, FittedClassifier):
+    if not isinstance(getattr(fitted, "ridge", None), FittedRidge):
         raise ParameterError(
             f"{what} made of a fitted RandomFeatureRidge or RandomFeatureClassifier, not of "
             f"{model!r}; fit it first."
@@ -101,9 +99,9 @@ def template_of(like: Any) -> Template | None:
         metric=metric,
         scale=options.scale if outcome.scale is None else outcome.scale,
     )
-    is_classifier, known = isinstance(whole, FittedClassifier), (fitted.kernel, fitted.columns)
-    classes = KnownClasses(whole.rule.classes, whole.class_factors) if is_classifier else None
-    return Template(options, feature_map, *known, classes=classes)  # type: ignore[arg-type]
+    own: Any = feature_map  # standardised, or Template refuses it
+    known = fitted.kernel, fitted.columns
+    return Template(options, own, *known, encoding=whole.encoding)
 
 
 def rows_of(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:

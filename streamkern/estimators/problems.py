@@ -31,13 +31,13 @@ Rows = tuple[Any, ...]
 
 
 class Problem(ABC):
-    """What a fit is for: regression, or classification by regression on +1 and -1.
+    """What a fit is for: regression, or what is made of one, as classification on +1 and -1.
 
     Rows are (X, y, sample_weight) and columns for folds, if there are; where X is a `Source`, y and
     weights are None.
     """
 
-    class_weight: Any = None  # of classes, where there are some
+    reads_labels: ClassVar[bool] = False
     has_intervals: ClassVar[bool] = False
 
     @property
@@ -57,15 +57,14 @@ class Problem(ABC):
     def check_moments(self, moments: DataMoments) -> None:
         """Raise ParameterError if the moments are not for this problem."""
 
+    @property
+    @abstractmethod
+    def deciding(self) -> dict[str, Any]:
+        """Options by which the first rows decide the moments that more are added to."""
+
     @abstractmethod
     def growing_source(
-        self,
-        rows: Rows,
-        parameters: Parameters,
-        template: Template | None,
-        classes: Any = None,
-        *,
-        first: bool,
+        self, rows: Rows, parameters: Parameters, template: Template | None, *, first: bool
     ) -> Source:
         """Return rows that come to a model: the `first` ones, or more like the template."""
 
@@ -177,7 +176,6 @@ class Problem(ABC):
         *,
         template: Template | None = None,
         before: DataMoments | None = None,
-        classes: Any = None,
     ) -> DataMoments:
         """Return the moments of rows that come to a model: the first, or more than `before`."""
         parameters = self.prepared(parameters)
@@ -195,7 +193,7 @@ class Problem(ABC):
                     "calibration None, or begin with a clone."
                 )
             options = replace(options, n_folds=before.n_folds)
-        source = self.growing_source(rows, parameters, template, classes, first=before is None)
+        source = self.growing_source(rows, parameters, template, first=before is None)
         context = planned_fit(
             source,
             parameters.for_rows(options, source, template),
@@ -227,6 +225,7 @@ def job_of(
 
 class Regression(Problem):
     keeps_folds, has_intervals = False, True
+    deciding: ClassVar[dict[str, Any]] = {}
 
     def source(self, rows: Rows, *_: Any, **__: Any) -> Source:
         return as_source(*rows)

@@ -7,11 +7,11 @@ from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.fitting.draw_features import Features
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import USUAL_ROUNDING
-from streamkern.models.labelling import classes_of
 from streamkern.models.pass_report import known_columns, pass_report
 from streamkern.passes.fit_context import FitContext
 from streamkern.predict.support import SupportRows
 from streamkern.solvers.table import solver_of
+from streamkern.sources.target_encoding import encoding_of
 
 
 def sum_features(context: FitContext, features: Features, weighting: Any = None) -> DataMoments:
@@ -48,7 +48,7 @@ def sum_features(context: FitContext, features: Features, weighting: Any = None)
         sample=summary.sample,
         columns=columns,
         n_rows=sums.passes[0].n_rows,
-        classes=classes_of(source),
+        encoding=encoding_of(source),
         feature_rounding=sums.facts.get("feature_rounding", USUAL_ROUNDING),
         weight_unit=sums.facts.get("weight_unit"),
         crowding_note="" if context.crowding is None else context.crowding.note(),

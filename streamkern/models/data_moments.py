@@ -26,9 +26,8 @@ from streamkern.parameters.template import Template, check_targets
 from streamkern.predict.support import SupportRows
 from streamkern.runtime.memory import check_free
 from streamkern.solvers.completion import WHOLE, Completion
-from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
-from streamkern.sources.class_labels import KnownClasses
 from streamkern.sources.preprocessing.column_names import Columns
+from streamkern.sources.target_encoding import NUMBERS, TargetEncoding
 from streamkern.statistics import FeatureSums, FoldStatistics, RowIndex, RowSample, Triangle
 
 
@@ -48,7 +47,7 @@ class DataMoments:
     options: FitOptions
     columns: Columns
     n_rows: int
-    classes: KnownClasses | None = None  # of the targets, where they are labels
+    encoding: TargetEncoding = NUMBERS
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
     crowding_note: str = ""  # where rows crowd, so that folds guard the penalty
@@ -123,7 +122,7 @@ class DataMoments:
         empty = (
             compute(delayed(_empty, folds, name="template")) if is_delayed(folds) else _empty(folds)
         )
-        known: Any = self.feature_map, self.kernel, self.columns, empty, self.classes
+        known: Any = self.feature_map, self.kernel, self.columns, empty, self.encoding
         return Template(self.options, *known)
 
     def known_rows(self) -> RowIndex:
@@ -187,10 +186,7 @@ class DataMoments:
         is raised if a row was never in, or not as often as it is here, or if none would be left.
         """
         self.check_whole()
-        if self.classes is None:
-            source: Source = as_source(X, y, sample_weight)
-        else:
-            source = LabelledSource(*labelled_rows(X, y, sample_weight), *self.classes)
+        source = self.encoding.source(X, y, sample_weight)
         self.feature_map.check((source.n_samples, source.n_features))
         check_targets(source, self.n_targets)
         index = self.known_rows()

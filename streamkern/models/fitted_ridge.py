@@ -1,9 +1,10 @@
 """A fitted ridge regression: predictions, their deviations and errors, and its file."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from streamkern.features.metric import metric_of_map
 from streamkern.kernels import Kernel, kernel_from
 from streamkern.models import scoring
 from streamkern.models.data_moments import DataMoments
+from streamkern.models.error_tables import error_tables
 from streamkern.models.fitted_model import (
     FittedModel,
     described_parameters,
@@ -36,15 +38,17 @@ from streamkern.models.prediction_files import predict_to_hdf5
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.predict.deviation import Deviation
+from streamkern.predict.evaluation import PredictionErrors
 from streamkern.predict.intervals import Interval, Intervals
 from streamkern.predict.predictor import Predictor
 from streamkern.predict.support import MOST_INPUTS, SupportRows
 from streamkern.solve import NormalEquations
 from streamkern.solve.penalty_curve import PenaltyCurve
-from streamkern.sources import Source
+from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.containers import is_dask_array
 from streamkern.sources.preprocessing.column_names import Columns
+from streamkern.sources.target_encoding import NUMBERS, TargetEncoding
 from streamkern.storage.codec import MODEL, map_card
 
 # Bytes of moments that a fit keeps though nobody asked for them.
@@ -89,6 +93,8 @@ class FittedRidge(FittedModel):
     support_rows: SupportRows | None = None  # where there is a sample of dense rows
     intervals: Intervals | None = None  # of a fit to rows that held some out
 
+    encoding: ClassVar[TargetEncoding] = NUMBERS
+    deciding: ClassVar[dict[str, Any]] = {}  # options that decide what rows become, beside these
     n_features = through("feature_map.n_features")
     kernel = through("outcome.kernel", "The kernel, with its length scale resolved.")
     alpha = through("outcome.alpha", "The penalty, given or chosen, a float or a list of q.")
@@ -225,12 +231,28 @@ class FittedRidge(FittedModel):
         self.check_inputs(X)
         return features_of(self.feature_map, X)
 
+    def source(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        as_fitted: bool = False,  # noqa: ARG002
+    ) -> Source:
+        """Return rows with targets as predictions are, and weights, in the fit or of the rows."""
+        return as_source(X, y, sample_weight)
+
+    def measure(self, *, as_fitted: bool = False) -> PredictionErrors:  # noqa: ARG002
+        """Return the errors of no predictions yet, of rows that weigh as in the fit or not."""
+        return PredictionErrors(self.predictor.n_targets)
+
     def evaluate(self, source: Source) -> dict[str, Any]:
         self.check_rows(source)
         skip = self.parameters.skips_bad_rows
         how: Any = {"support": self.support_rows, "intervals": self.intervals}
         return scoring.evaluate(self.predictor, source, skip_bad_rows=skip, **how)
 
+    error_tables = staticmethod(error_tables)
     gradient_outer_product = scoring.gradient_outer_product
     diagnose = scoring.diagnose
 
@@ -245,10 +267,21 @@ class FittedRidge(FittedModel):
     ) -> int:
         """Predict the rows of a source into a new HDF5 file, and return how many are NaN."""
         self.check_inputs(source)
-        more: Any = {"equations": self.normal_equations if return_std else None}
-        more["interval"] = None if interval is None else self.interval(interval)
-        more |= {"skip_bad_rows": self.parameters.skips_bad_rows, "support": self.support_rows}
-        return predict_to_hdf5(self.predictor, source, path, **more, force=force)
+        write, *_ = self.prediction_writer({"std": return_std, "interval": interval})
+        return write(source, path, skip_bad_rows=self.parameters.skips_bad_rows, force=force)
+
+    def prediction_writer(
+        self, options: Mapping[str, Any]
+    ) -> tuple[Callable[..., int], list[str], str]:
+        """Return what writes what is asked for beside y_pred, as what, and what bad rows become."""
+        std, level, support = options["std"], options["interval"], bool(options.get("support"))
+        known = self.known_support if support else self.support_rows
+        how: Any = {"support": known, "with_support": support}
+        how["equations"] = self.normal_equations if std else None
+        how["interval"] = None if level is None else self.interval(level)
+        datasets = ["y_std"] * std + ["support"] * support
+        datasets += ["y_lower", "y_upper"] * (level is not None)
+        return partial(predict_to_hdf5, self.predictor, **how), datasets, "NaN"
 
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         predictor, arrays = self.predictor, predictor_arrays(self.predictor)

@@ -28,11 +28,11 @@ from streamkern.features import LEVELS
 from streamkern.features.metric import checked_metric, described_metric, with_metric
 from streamkern.models.feature_rounding import USUAL_ROUNDING
 from streamkern.models.fitted_model import described_kernel, restored_kernel
-from streamkern.models.labelling import restored_classes
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
-from streamkern.registry import extension
+from streamkern.registry import encoding_in, extension
 from streamkern.sources.preprocessing.column_names import Columns
+from streamkern.sources.target_encoding import NUMBERS
 from streamkern.statistics import FeatureSums, FoldStatistics, Moments, RowIndex, unplaced_folds
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.codec import MOMENTS, map_card, opened_card, restored_map, write_card
@@ -105,7 +105,7 @@ def read_moments(path: str | Path, *, with_folds: bool) -> dict[str, Any]:
             "index": index,
             "columns": columns,
             "n_rows": report["rows"],
-            "classes": restored_classes(report),
+            "encoding": encoding_in(report) or NUMBERS,
             "feature_rounding": report.get("feature_rounding", USUAL_ROUNDING),
             "weight_unit": report.get("weight_unit"),
         }

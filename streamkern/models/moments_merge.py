@@ -12,7 +12,6 @@ from streamkern.errors import DataError, OverflowedError
 from streamkern.errors.formatting import listed, listed_apart
 from streamkern.features import LEVELS
 from streamkern.features.spectral import SpectralFeatures
-from streamkern.models.labelling import class_facts
 from streamkern.parameters.fit_report import FitReport
 from streamkern.sources.preprocessing.column_names import Columns
 from streamkern.statistics import FoldStatistics, RowIndex, unplaced_folds
@@ -87,10 +86,7 @@ def _traits(moments: "DataMoments") -> Iterator[str]:
     yield f"{moments.n_targets} targets"
     yield f"{moments.options.precision} precision"
     yield f"{moments.n_folds} folds"
-    told = class_facts(moments.classes)
-    classes = told["classes"]["values"] if told else []
-    yield f"the classes {', '.join(map(repr, classes))}" if told else "no classes"
-    yield f"classes that weigh {told.get('class_factors') or 'the same'}"
+    yield from moments.encoding.traits()
     yield f"map {feature_map.name}"
     yield from _named(feature_map.parameters())
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from streamkern.engine.reduction import PassResult
-from streamkern.models.labelling import class_facts, classes_of
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import Columns, columns_of
+from streamkern.sources.target_encoding import encoding_of
 
 # Inputs up to which a model knows their range, for predictions on a grid.
 _MOST_RANGES = 3
@@ -63,7 +63,7 @@ def pass_report(
         "dropped_columns": summary.dropped,
         "nearly_constant_columns": list(summary.nearly_constant),
         "data": data,
-        **class_facts(classes_of(source)),
+        **encoding_of(source).facts(),
     }
     choice: FitReport = context.facts | {"passes": len(every) + context.facts.get("passes", 0)}
     spent = choice.get("seconds", {})

@@ -11,7 +11,6 @@ from streamkern._typing import Array
 from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError, ParameterError, warn
 from streamkern.models.prediction import predicted_shards
-from streamkern.predict.class_rule import ClassRule
 from streamkern.predict.intervals import Interval
 from streamkern.predict.predictor import RowFunction
 from streamkern.predict.support import SupportRows
@@ -20,13 +19,13 @@ from streamkern.sources import Shard, Source
 from streamkern.sources.nonfinite_rows import bad_inputs
 from streamkern.sources.shard_reader import HDF5Labels
 from streamkern.statistics import ColumnStatistics
-from streamkern.storage.hdf5_files import IDS, RowWriter, texts_of
+from streamkern.storage.hdf5_files import IDS, RowWriter
 from streamkern.storage.outputs import check_output
 
 # Places of rows without a prediction, and what is written of a part of the rows.
 Written = Iterator[tuple[Array, dict[str, Array]]]
 
-_NONE = np.empty(0, dtype=np.int64)
+NONE = np.empty(0, dtype=np.int64)
 # Rows, spread over the source, that are looked at for whether they lie where none were fitted.
 _CHECKED = 2048
 
@@ -64,7 +63,7 @@ def predict_to_hdf5(
             if support is not None:
                 known = made["support"][::step] if with_support else made.pop("support")
                 supports.append(known)
-            rows, unknown = made.pop("y_pred"), _NONE
+            rows, unknown = made.pop("y_pred"), NONE
             with np.errstate(over="ignore", invalid="ignore"):
                 total = rows.sum()  # where it is finite no row is NaN, and it is quick
             if not np.isfinite(total):
@@ -72,7 +71,7 @@ def predict_to_hdf5(
             yield shard.start + unknown, {dataset: rows, **made}
 
     without = "no finite prediction", "write NaN for them"
-    n_bad = _write(written, source, path, without, **how)
+    n_bad = write_predictions(written, source, path, without, **how)
     if support is not None and (share := support.share_outside(np.concatenate(supports))):
         warn(
             f"{share:.0%} of the rows lie where no rows were fitted; their errors are not those of "
@@ -81,50 +80,7 @@ def predict_to_hdf5(
     return n_bad
 
 
-def predict_classes_to_hdf5(
-    predictor: RowFunction,
-    rule: ClassRule,
-    source: Source,
-    path: str | Path,
-    *,
-    probabilities: bool = False,
-    skip_bad_rows: bool = False,
-    **force: bool,
-) -> int:
-    """Predict the classes of rows into the dataset `y_pred` of a new HDF5 file.
-
-    A dataset `classes` holds all K classes in their order.  Texts are of fixed length, in UTF-8.
-    """
-    known = names = rule.classes.values  # with what stands for none at the end, if there may be
-    if names.dtype.kind in "US":
-        names = texts_of([*names.tolist(), ""])
-        known = names[:-1]
-    elif skip_bad_rows:
-        names = np.append(names.astype(float), np.nan)
-        if known.dtype.kind in "iu" and list(map(int, names[:-1])) != known.tolist():
-            raise ParameterError(
-                "beside rows without a class, classes are written as floating-point numbers, which "
-                "these are too large for; give on_bad_rows 'error' (--on-bad-rows error)."
-            )
-
-    def written(source: Source) -> Written:
-        for shard, made in predicted_shards(predictor, source):
-            scores = made["y_pred"].reshape(shard.n_rows, -1)
-            are_finite = np.isfinite(scores).all(axis=1)
-            codes, datasets = np.full(len(scores), len(rule.classes)), {}
-            codes[are_finite] = rule.codes(scores[are_finite])
-            if skip_bad_rows or are_finite.all():
-                datasets["y_pred"] = names[codes]
-                if probabilities:
-                    datasets["y_proba"] = rule.probabilities(scores)
-            yield shard.start + np.flatnonzero(~are_finite), datasets
-        yield _NONE, {"classes": known}
-
-    without = "no finite score, and so no class", "leave their class empty"
-    return _write(written, source, path, without, skip_bad_rows=skip_bad_rows, **force)
-
-
-def _write(
+def write_predictions(
     written: Callable[[Source], Written],
     source: Source,
     path: str | Path,

@@ -9,8 +9,8 @@ from streamkern.features.metric import standardizer_of
 from streamkern.kernels import Kernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.sources import Source
-from streamkern.sources.class_labels import KnownClasses
 from streamkern.sources.preprocessing.column_names import Columns, columns_of
+from streamkern.sources.target_encoding import NUMBERS, TargetEncoding
 from streamkern.statistics import FeatureSums
 
 
@@ -24,7 +24,7 @@ class Template:
     columns: Columns
     # Of no rows, with the shifts to take, which else follow from rows.
     empty: FeatureSums | None = None
-    classes: KnownClasses | None = None  # of the targets, where they are labels
+    encoding: TargetEncoding = NUMBERS
 
     def __post_init__(self) -> None:
         standardizer_of(self.feature_map)  # of other maps there are no moments

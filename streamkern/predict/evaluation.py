@@ -101,6 +101,11 @@ class PredictionErrors(Measure):
     def r2(self) -> Floats:
         return r2_of(self.squared, self.targets)
 
+    @property
+    def score(self) -> float:
+        """The mean R^2 over targets, as scikit-learn's score of a regression."""
+        return float(self.r2.mean())
+
     def add(self, rows: Block, predicted: Floats) -> None:
         errors = predicted - rows.y
         weights = rows.each_weight()

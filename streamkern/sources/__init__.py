@@ -2,12 +2,10 @@
 
 from streamkern.sources.arrays import ArraySource, as_source, labelled_rows
 from streamkern.sources.base import Block, Reader, Shard, Source
-from streamkern.sources.class_labels import Classes
 from streamkern.sources.hdf5 import HDF5Source, open_hdf5
-from streamkern.sources.labelled_source import LabelledSource
 from streamkern.sources.read_ahead import reading_ahead
 
 __all__ = [
-    "ArraySource", "Block", "Classes", "HDF5Source", "LabelledSource", "Reader", "Shard", "Source",
+    "ArraySource", "Block", "HDF5Source", "Reader", "Shard", "Source",
     "as_source", "labelled_rows", "open_hdf5", "reading_ahead",
 ]  # fmt: skip

@@ -33,7 +33,7 @@ from streamkern.sources.containers import (
     unwrapped,
     with_known_chunks,
 )
-from streamkern.sources.labelled_source import ArrayLabels, LabelColumn, tasks_of
+from streamkern.sources.label_columns import ArrayLabels, LabelColumn, tasks_of
 
 
 def as_source(

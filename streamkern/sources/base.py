@@ -14,7 +14,7 @@ from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, OverflowedError, ParameterError, WorkersLostError
 
 if TYPE_CHECKING:
-    from streamkern.sources.labelled_source import LabelColumn
+    from streamkern.sources.label_columns import LabelColumn
 
 # As soon as no more than so many shards are left, these become smaller.
 _LAST_SHARDS = 4
@@ -118,7 +118,8 @@ class Source(ABC):
     loads_whole_shards: bool = False  # before their first block
     chunk_bytes: int = 0  # that a reader keeps of the storage chunks it is in the middle of
     weighted_by: str | None = None  # the name of the weights, None where all rows count once
-    missing_labels: str = ""  # what bad rows are where targets stand for labels
+    encoding: Any = None  # a `TargetEncoding`, where targets stand for labels
+    missing_labels: str = ""  # what bad rows are there
     sparse_row_bytes: int = 0  # of a row on average, where X in a block is sparse
     paths: Sequence[str] = ()  # of all files here that rows are read from
     ids: Sequence[str] = ()  # names of what says which row it is, and goes with its prediction

@@ -13,7 +13,7 @@ from streamkern.errors.urls import is_url
 from streamkern.sources.base import Segment, Shard, Source, rounding_of
 from streamkern.sources.hdf5_opening import CHUNK_CACHE_BYTES
 from streamkern.sources.headers import FileRows, describe_rows, matching
-from streamkern.sources.labelled_source import LabelColumn
+from streamkern.sources.label_columns import LabelColumn
 from streamkern.sources.object_stores import BLOCK_BYTES, BLOCKS, StoredFile, in_threads
 from streamkern.sources.shard_reader import Column, HDF5Labels, HDF5Reader, Piece
 

@@ -16,7 +16,7 @@ from streamkern.runtime.timing import timed
 from streamkern.sources.base import Block, Reader, Shard
 from streamkern.sources.dataset_checks import Tables, filters_of, is_text
 from streamkern.sources.hdf5_opening import OUTAGES, in_use, opened, undamaged, with_retries
-from streamkern.sources.labelled_source import LABELS_AT_ONCE, LabelColumn
+from streamkern.sources.label_columns import LABELS_AT_ONCE, LabelColumn
 from streamkern.sources.missing_values import MissingValues, missing_values_of
 from streamkern.sources.object_stores import StoreError
 

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 import streamkern
 from streamkern.errors import DataError, StreamkernWarning
+from streamkern.registry import installed
 
 KINDS = {
     "pandas": lambda frame: frame,
@@ -54,12 +55,13 @@ def loaded(frame, folder):
 
 def models():
     ridge = streamkern.RandomFeatureRidge("gaussian", n_components=32, alpha=0.1)
-    return [
-        ridge,
-        streamkern.RandomFeatureClassifier("gaussian", n_components=32, alpha=0.1),
-        streamkern.RandomFeatureAdaBoost(ridge, n_estimators=2),
-        streamkern.RandomFeaturePCA(n_components=3, n_random_features=32),
-    ]
+    made = [ridge]
+    if "classes" in installed():
+        made.append(streamkern.RandomFeatureClassifier("gaussian", n_components=32, alpha=0.1))
+        made.append(streamkern.RandomFeatureAdaBoost(ridge, n_estimators=2))
+    if "components" in installed():
+        made.append(streamkern.RandomFeaturePCA(n_components=3, n_random_features=32))
+    return made
 
 
 def said(model, X):

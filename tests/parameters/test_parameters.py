@@ -9,7 +9,6 @@ from click.testing import CliRunner
 import streamkern
 from streamkern.cli import main, parameter_options
 from streamkern.errors import ParameterError
-from streamkern.estimators.classification import Classification
 from streamkern.kernels import KERNELS, Matern
 from streamkern.parameters.parameters import NAMES, OPTIONS, Parameters
 from streamkern.registry import EXTENSIONS, extension, installed
@@ -132,7 +131,7 @@ COMPONENTS = {
     ("name", "expected"),
     [
         ("RandomFeatureRidge", Parameters().values()),
-        ("RandomFeatureClassifier", OF_CLASSES | vars(Classification())),
+        ("RandomFeatureClassifier", OF_CLASSES | {"class_weight": None, "calibration": "auto"}),
         ("RandomFeatureAdaBoost", {"estimator": None} | BOOSTING),
         ("RandomFeaturePCA", COMPONENTS),
         ("ExactKernelRidge", None),

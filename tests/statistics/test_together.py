@@ -18,15 +18,12 @@ from tolerances import assert_close
 
 from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian
-from streamkern.predict.class_errors import ClassErrors, ScoreTable
-from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.predict.deviation import Deviation, LeaveOneOut
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, PairCounts, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
 from streamkern.registry import extension
 from streamkern.runtime.scratch import Scratch
-from streamkern.sources.class_labels import Classes
 from streamkern.statistics import (
     ColumnStatistics,
     Composite,
@@ -65,21 +62,30 @@ def gradients() -> GradientOuterProduct:
 
 
 def of_ensemble(name: str, *more: Any) -> Any:
-    module = extension("boosting", "ensemble")
+    module = extension("classes", "ensemble")
     ensemble = module.Ensemble("gentle", Q).grown(predictor(), module.Step(0.1, 0.9))
     return getattr(module, name)(ensemble, *more)
 
 
+def of_classes(factors: Any = None) -> Any:
+    rules, labels = extension("classes", "class_rule"), extension("classes", "class_labels")
+    rule = rules.ClassRule(labels.Classes(np.arange(Q)), rules.PlainRule())
+    return extension("classes", "class_errors").ClassErrors(rule, factors)
+
+
+def scores() -> Any:
+    return extension("classes", "class_errors").ScoreTable(np.zeros(Q), np.ones(Q))
+
+
 BINS = PairCounts.about(np.zeros(2), np.ones(2), np.ones(2))
-RULE = ClassRule(Classes(np.arange(Q)), PlainRule())
 STATISTICS: dict[str, Any] = {
     "columns": lambda: ColumnStatistics(P + Q),
     "sample": lambda: RowSample(7, 3),
     "moments": lambda: Moments(fourier(), Q, precision="double", feature_shift=np.ones(6)),
     "moments-single": lambda: Moments(Identity().draw(P), Q),
     "errors": lambda: Evaluation(predictor(), PredictionErrors(Q), BINS.zero()),
-    "scores": lambda: Evaluation(by_fold(), ScoreTable(np.zeros(Q), np.ones(Q))),
-    "classes": lambda: Evaluation(by_fold(), ClassErrors(RULE, np.arange(1.0, Q + 1))),
+    "scores": lambda: Evaluation(by_fold(), scores()),
+    "classes": lambda: Evaluation(by_fold(), of_classes(np.arange(1.0, Q + 1))),
     "leave-one-out": lambda: Evaluation(predictor(), LeaveOneOut(deviation(), 4)),
     "gradients": gradients,
     "round": lambda: Evaluation(predictor(), of_ensemble("RoundErrors", 0.1)),
@@ -180,9 +186,9 @@ def test_merging_leaves_both_as_they_are_and_zero_changes_nothing(made):
 def test_errors_of_classes_are_without_the_factors_of_their_weights():
     X, y, _ = rows()
     factors, codes = np.arange(1.0, Q + 1), y.argmax(axis=1)
-    weighted = Evaluation(predictor(), ClassErrors(RULE, factors))
+    weighted = Evaluation(predictor(), of_classes(factors))
     weighted.update(naive.blocks(X, y, [9], factors[codes]))
-    plain = naive.accumulated(Evaluation(predictor(), ClassErrors(RULE)), naive.blocks(X, y, [9]))
+    plain = naive.accumulated(Evaluation(predictor(), of_classes()), naive.blocks(X, y, [9]))
     assert_alike(weighted, plain)
     assert np.array_equal(weighted.measures[0].confusion.sum(axis=1), np.bincount(codes))
 

@@ -1,5 +1,9 @@
-"""`--cluster` of commands that compute."""
+"""`--cluster`, of the commands that compute."""
 
 import click
 
-OPTIONS = (click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),)
+OPTIONS = {
+    "place": (
+        click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),
+    )
+}

@@ -12,15 +12,6 @@ from streamkern.errors import ParameterError
 from streamkern.estimators.loading import fitted_of
 from streamkern.extensions.export.onnx_graph import Graph, feature_parts
 from streamkern.features import KernelColumns
-from streamkern.predict.class_rule import (
-    LEAST,
-    Calibrator,
-    ClassRule,
-    IsotonicSteps,
-    LogOddsSpline,
-    PlattSigmoid,
-    end_rises,
-)
 from streamkern.predict.predictor import Predictor
 from streamkern.storage.outputs import replacing
 
@@ -84,7 +75,7 @@ def to_onnx(
     return output
 
 
-def _graph(predictor: Predictor, output: str, rule: ClassRule | None) -> Any:
+def _graph(predictor: Predictor, output: str, rule: Any) -> Any:
     """Return the graph of constant + (phi(x) / scale - shift)^T coef, the form of a prediction.
 
     With the rule of a classifier it goes on to the probabilities of classes.
@@ -121,7 +112,7 @@ def _graph(predictor: Predictor, output: str, rule: ClassRule | None) -> Any:
     return graph.model(total, output, outside, (["n", p], shape), facts)
 
 
-def _probabilities(graph: Graph, rule: ClassRule, scores: str) -> str:
+def _probabilities(graph: Graph, rule: Any, scores: str) -> str:
     """Return the probabilities of classes (n, K), as `ClassRule.probabilities` computes them."""
     odds = _log_odds(graph, rule.calibrator, scores)
     if len(rule.classes) == 2:
@@ -132,18 +123,20 @@ def _probabilities(graph: Graph, rule: ClassRule, scores: str) -> str:
     return graph("Softmax", graph("Sub", graph("Min", odds, 0.0), rest), axis=1)
 
 
-def _log_odds(graph: Graph, calibrator: Calibrator, scores: str) -> str:
-    if isinstance(calibrator, PlattSigmoid):
+def _log_odds(graph: Graph, calibrator: Any, scores: str) -> str:
+    """Return the odds of classes by their scores, as the calibrator of that name has them."""
+    if calibrator.name == "sigmoid":
         return graph("Add", graph("Mul", scores, calibrator.slope), calibrator.offset)
-    if isinstance(calibrator, LogOddsSpline):
+    if calibrator.name == "spline":
         odds = _by_score(graph, scores, _extended, calibrator.scores, calibrator.odds)
-    elif isinstance(calibrator, IsotonicSteps):
+    elif calibrator.name == "isotonic":
         values = calibrator.probabilities
         odds = _logit(graph, _by_score(graph, scores, _interpolated, calibrator.scores, values))
     else:
         half = graph.constant(0.5)
         p = graph("Add", graph("Mul", scores, half), half)
-        odds = _logit(graph, _between(graph, p, LEAST, 1.0 - LEAST))
+        least = float(np.finfo(np.float64).eps)  # as of `predict_proba`
+        odds = _logit(graph, _between(graph, p, least, 1.0 - least))
     # Runtimes differ in what the larger of NaN and a number is.
     return graph("Add", odds, graph("Sub", scores, scores))
 
@@ -171,10 +164,11 @@ def _interpolated(graph: Graph, scores: str, column: int, points: Floats, values
 def _extended(graph: Graph, scores: str, column: int, points: Floats, values: Floats) -> str:
     """Return the function (n, 1) of a score that goes on outside of its points as at the ends."""
     within = _interpolated(graph, scores, column, points, values)
-    score, (first, last) = graph.columns(scores, [column]), end_rises(points, values)
-    below = graph("Min", graph("Sub", score, points[0]), 0.0)
-    above = graph("Max", graph("Sub", score, points[-1]), 0.0)
-    return graph("Sum", within, graph("Mul", below, first), graph("Mul", above, last))
+    score = graph.columns(scores, [column])
+    rises = np.diff(values) / np.diff(points) if len(points) > 1 else np.zeros(1)
+    below = graph("Mul", graph("Min", graph("Sub", score, points[0]), 0.0), rises[0])
+    above = graph("Mul", graph("Max", graph("Sub", score, points[-1]), 0.0), rises[-1])
+    return graph("Sum", within, below, above)
 
 
 def _between(graph: Graph, value: str, least: Floats | float, most: Floats | float) -> str:

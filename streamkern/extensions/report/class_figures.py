@@ -11,23 +11,22 @@ from streamkern.extensions.report.numbers import percent, shortened
 from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.prediction_figures import ROWS_A_MEAN, SQUARE
 from streamkern.models.report_rows import Table
-from streamkern.predict.class_errors import ClassErrors
 
 # Classes that have a row and a column in tables.
 _MOST_CLASSES = 12
 
 
-def class_figures(errors: ClassErrors) -> list[Figure]:
+def class_figures(errors: Any) -> list[Figure]:
     two = [precision_figure(errors), threshold_figure(errors)] if errors.n_classes == 2 else []
     return [probability_figure(errors), roc_figure(errors), *two, share_figure(errors)]
 
 
-def class_names(errors: ClassErrors) -> list[str]:
+def class_names(errors: Any) -> list[str]:
     values = errors.rule.classes.values.tolist()
     return [shortened(printable(str(value))) for value in values]
 
 
-def confusion_table(errors: ClassErrors) -> Table:
+def confusion_table(errors: Any) -> Table:
     """Return the weights of rows of the largest classes, by the class predicted."""
     confusion, shown, names = errors.confusion, _largest(errors), class_names(errors)
     of_class, predicted = confusion.sum(axis=1), confusion.sum(axis=0)
@@ -42,7 +41,7 @@ def confusion_table(errors: ClassErrors) -> Table:
     return Table(("class", *(names[k] for k in shown), "recall", "precision"), rows)
 
 
-def probability_figure(errors: ClassErrors) -> Figure:
+def probability_figure(errors: Any) -> Figure:
     """Draw shares of rows over the probabilities that they were given."""
     two = errors.n_classes == 2
     weight, sums, of_class, n_rows = errors.by_probability.sum(axis=0)
@@ -62,7 +61,7 @@ def probability_figure(errors: ClassErrors) -> Figure:
     return Figure("Calibration", caption, draw, SQUARE)
 
 
-def roc_figure(errors: ClassErrors) -> Figure:
+def roc_figure(errors: Any) -> Figure:
     """Draw the ROC curve of the second of two classes, or of each of the largest."""
     held, areas, names = errors.confusion.sum(axis=1), errors.table.auc, class_names(errors)
     if len(names) == 2:
@@ -87,7 +86,7 @@ def roc_figure(errors: ClassErrors) -> Figure:
     return Figure("ROC curve", caption, draw, SQUARE)
 
 
-def precision_figure(errors: ClassErrors) -> Figure:
+def precision_figure(errors: Any) -> Figure:
     """Draw precision over recall of the second of two classes."""
     others, of_class = (np.cumsum(each[::-1]) for each in errors.table.weights[0])
     known, name = of_class > 0, class_names(errors)[1]
@@ -106,7 +105,7 @@ def precision_figure(errors: ClassErrors) -> Figure:
     return Figure("Precision and recall", caption, draw, SQUARE)
 
 
-def threshold_figure(errors: ClassErrors) -> Figure:
+def threshold_figure(errors: Any) -> Figure:
     """Draw what the probability does from which on rows are taken for the second class."""
     weight, _, of_class, _ = errors.by_probability[0]
     taken, right = (np.append(np.cumsum(each[::-1])[::-1], 0.0) for each in (weight, of_class))
@@ -132,7 +131,7 @@ def threshold_figure(errors: ClassErrors) -> Figure:
     return Figure("The threshold", caption, draw, SQUARE)
 
 
-def share_figure(errors: ClassErrors) -> Figure:
+def share_figure(errors: Any) -> Figure:
     held, shown, names = errors.confusion.sum(axis=1), _largest(errors), class_names(errors)
 
     def draw(axes: Any) -> None:
@@ -148,7 +147,7 @@ def _above(weights: Floats) -> Floats:
     return above / above[-1] if above[-1] else above
 
 
-def _largest(errors: ClassErrors) -> list[int]:
+def _largest(errors: Any) -> list[int]:
     """Return the places of the classes with the largest weight, in their own order."""
     held: Array = errors.confusion.sum(axis=1)
     return sorted(np.argsort(-held, kind="stable")[:_MOST_CLASSES].tolist())

@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from streamkern._version import __version__
 from streamkern.errors.formatting import printable
-from streamkern.estimators.classification import Classification
 from streamkern.estimators.importance import held_out_importance
 from streamkern.estimators.loading import fitted_model, rows_of
 from streamkern.extensions.report import (
@@ -27,7 +26,6 @@ from streamkern.extensions.report.numbers import counted, number, percent, secon
 from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.validation_pass import MOST_TARGETS, Validation, validated
 from streamkern.models import report_rows
-from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_model import LIBRARIES
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.fit_report import FitReport
@@ -35,7 +33,6 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.registry import tables
 from streamkern.runtime.memory import in_words
 from streamkern.runtime.threads import processor
-from streamkern.sources import as_source
 from streamkern.storage.outputs import check_output, replacing
 
 # Targets whose errors are shown.
@@ -93,10 +90,9 @@ def write_report(
     fitted = fitted_model(model, "a report is")
     check_output(path, force=force)
     source, found = None, None
-    is_classifier = isinstance(fitted, FittedClassifier)
+    is_classifier = hasattr(fitted, "rule")
     if X is not None:
-        rows = rows_of(model, X, y, sample_weight)
-        source = fitted.labelled(*rows, weighted=True) if is_classifier else as_source(*rows)
+        source = fitted.source(*rows_of(model, X, y, sample_weight), as_fitted=True)
         check_output(path, force=force, inputs=source.paths)
         found = validated(fitted, source)
     values = _page(fitted, found) | {
@@ -113,10 +109,10 @@ def write_report(
         temporary.write_text(html, encoding="utf-8")
 
 
-def _page(model: FittedRidge | FittedClassifier, found: Validation | None) -> dict[str, Any]:
+def _page(model: Any, found: Validation | None) -> dict[str, Any]:
     """Return what the page shows; of a classifier, its ridge gives the scores."""
     report, ridge = model.report, model.ridge  # that of a classifier says how it is calibrated
-    is_classifier = isinstance(model, FittedClassifier)
+    is_classifier = hasattr(model, "rule")
     tiles = _class_tiles(found) if is_classifier else _target_tiles(ridge, found)
     took = seconds(report["seconds"]["total"])
     tiles.append(("Time of the fit", took, f"{number(report['rows_per_second'], 3)} rows/s"))
@@ -143,12 +139,10 @@ def _page(model: FittedRidge | FittedClassifier, found: Validation | None) -> di
     }
 
 
-def _constructor(model: FittedRidge | FittedClassifier) -> str:
+def _constructor(model: Any) -> str:
     """Return the estimator of a model with the parameters that are not the usual ones."""
-    given, usual = model.ridge.parameters.values(), Parameters().values()
-    if isinstance(model, FittedClassifier):
-        given |= {"class_weight": model.class_weight, "calibration": model.calibration}
-        usual |= vars(Classification())
+    given = model.estimator_parameters()
+    usual = Parameters().values() | {"class_weight": None, "calibration": "auto"}
     named = [f"{each}={given[each]!r}" for each in given if repr(given[each]) != repr(usual[each])]
     return f"{model.estimator}({', '.join(named)})"
 
@@ -241,7 +235,7 @@ def _class_section(found: Validation | None) -> dict[str, Any]:
     }
 
 
-def _input_figures(model: FittedRidge | FittedClassifier, found: Validation | None) -> list[Figure]:
+def _input_figures(model: Any, found: Validation | None) -> list[Figure]:
     """Return pictures of which columns matter, and how the first of them do."""
     weights = input_effects.weights_figure(model.ridge)
     figures = [] if weights is None else [weights]

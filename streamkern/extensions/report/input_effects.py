@@ -11,9 +11,7 @@ from streamkern.errors.formatting import printable
 from streamkern.extensions.report.numbers import counted, shortened
 from streamkern.extensions.report.pictures import MOST_LINES, Figure, bars, draw_lines, name_axes
 from streamkern.features import trended
-from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.predict.class_rule import ClassRule
 from streamkern.predict.predictor import Predictor
 from streamkern.statistics import RowSample
 
@@ -85,9 +83,7 @@ class Dependence(NamedTuple):
     n_rows: int
 
 
-def partial_dependence(
-    model: FittedRidge | FittedClassifier, sample: RowSample, inputs: Sequence[int]
-) -> Dependence:
+def partial_dependence(model: Any, sample: RowSample, inputs: Sequence[int]) -> Dependence:
     """Return what is predicted for the rows of a sample on average, over values of a column.
 
     The column became some `inputs`: those of a category have the values that are most frequent
@@ -95,7 +91,7 @@ def partial_dependence(
     are; of classes their probabilities, for two that of the second.
     Friedman (2001), "Greedy function approximation: a gradient boosting machine".
     """
-    rule: ClassRule | None = getattr(model, "rule", None)
+    rule: Any = getattr(model, "rule", None)
     own, names = sample.X[:, inputs].astype(float), model.columns.named(inputs)
     values: Any
     if len(inputs) > 1 and np.isin(own, (0.0, 1.0)).all():
@@ -127,7 +123,7 @@ def partial_dependence(
 
 def _dependence(  # noqa: PLR0917  rows, and how
     predictor: Predictor,
-    rule: ClassRule | None,
+    rule: Any,
     rows: Floats,
     weights: Floats | None,
     inputs: Sequence[int],

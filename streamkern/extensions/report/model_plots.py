@@ -16,7 +16,6 @@ from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.prediction_figures import pairs_figures
 from streamkern.extensions.report.validation_pass import MOST_TARGETS, pair_counts
 from streamkern.models.scoring import scored
-from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.evaluation import Evaluation, Measure
 from streamkern.sources import Source, as_source
 from streamkern.statistics import RowSample
@@ -56,10 +55,9 @@ class ModelPlots:
         if not (is_classifier or 0 <= target < most):
             raise ParameterError(f"target must be from 0 to {most - 1}, not {target}; choose one.")
         errors = np.atleast_1d(ridge.report["cv_rmse"] or ridge.report["train_rmse"])
-        measure: Measure = ClassErrors(model.rule) if is_classifier else pair_counts(ridge, errors)
+        measure: Measure = model.measure() if is_classifier else pair_counts(ridge, errors)
         given = rows_of(self._model, X, y, sample_weight)
-        source = model.labelled(*given) if is_classifier else as_source(*given)
-        n_rows, found = self._read(source, Evaluation(ridge.predictor, measure))
+        n_rows, found = self._read(model.source(*given), Evaluation(ridge.predictor, measure))
         if is_classifier:
             return _drawn(probability_figure(found.measures[0]), ax)
         return _drawn(pairs_figures(found.measures[0], n_rows, target, names[target])[0], ax)

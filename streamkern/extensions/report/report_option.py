@@ -2,10 +2,12 @@
 
 import click
 
-OPTIONS = (
-    click.option(
-        "--report",
-        metavar="FILE.html",
-        help="Write what was fitted, how well it does on rows left out, and what it took.",
-    ),
-)
+OPTIONS = {
+    "report": (
+        click.option(
+            "--report",
+            metavar="FILE.html",
+            help="Write what was fitted, how well it does on rows left out, and what it took.",
+        ),
+    )
+}

@@ -12,16 +12,15 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import compute, compute_all, delayed, scatter
-from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, checked_shape, rounded_as_in_fit, scored
 from streamkern.passes.column_summary import block_of
-from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.deviation import Deviation, without_rows
 from streamkern.predict.evaluation import (
     Evaluation,
     FoldPredictors,
+    Measure,
     PairCounts,
     PredictionErrors,
     r2_of,
@@ -56,7 +55,7 @@ class Validation(NamedTuple):
     predictor: Predictor | FoldPredictors  # of rows without their fold, or of all that were fitted
 
 
-def validated(model: FittedRidge | FittedClassifier, source: Source) -> Validation | None:
+def validated(model: Any, source: Source) -> Validation | None:
     """Predict rows by models fitted without them, None if none can be; DataError for other rows."""
     checked_shape(model.ridge.predictor, source)
     if isinstance(model, FittedRidge):  # errors are compared with those that the moments tell
@@ -70,11 +69,12 @@ def validated(model: FittedRidge | FittedClassifier, source: Source) -> Validati
     return _row_by_row(model, source) if folds is None else _by_fold(model, source, folds)
 
 
-def _measure(model: FittedRidge | FittedClassifier, rmse: Floats) -> PairCounts | ClassErrors:
+def _measure(model: Any, rmse: Floats) -> Measure:
     """Return an empty measure of predictions with such errors."""
-    if isinstance(model, FittedClassifier):
-        return ClassErrors(model.rule, model.class_factors)
-    return pair_counts(model.ridge, rmse)
+    if isinstance(model, FittedRidge):
+        return pair_counts(model, rmse)
+    measure: Measure = model.measure(as_fitted=True)
+    return measure
 
 
 def pair_counts(model: FittedRidge, rmse: Floats) -> PairCounts:
@@ -86,7 +86,7 @@ def _has_places(folds: FoldStatistics, n_rows: int) -> bool:
     return not isinstance(folds.rule, ListedFolds) or len(folds.rule.folds) == n_rows
 
 
-def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) -> Validation:
+def _by_fold(model: Any, source: Source, folds: Any) -> Validation:
     unseen = unseen_by(model.ridge, folds)
     measure = _measure(model, np.sqrt(unseen.errors / model.ridge.normal_equations.weight))
     held_out = Evaluation(unseen.held_out, PredictionErrors(len(unseen.errors)), measure)
@@ -112,7 +112,7 @@ def _by_fold(model: FittedRidge | FittedClassifier, source: Source, folds: Any) 
     return Validation(True, errors.n_rows, errors.rmse, errors.r2, *facts)
 
 
-def _row_by_row(model: FittedRidge | FittedClassifier, source: Source) -> Validation | None:
+def _row_by_row(model: Any, source: Source) -> Validation | None:
     """Read the rows once, and leave out every row of a sample in turn, in closed form."""
     predictor, equations = model.ridge.predictor, model.ridge.normal_equations
     fitted = Evaluation(predictor, PredictionErrors(predictor.n_targets))

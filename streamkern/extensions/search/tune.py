@@ -11,7 +11,7 @@ from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import save_model, show_model
 from streamkern.errors import ParameterError
 from streamkern.kernels import separated
-from streamkern.registry import more_options, tables
+from streamkern.registry import tables
 
 
 @command(
@@ -31,9 +31,9 @@ from streamkern.registry import more_options, tables
         "and fit may take: 120s, 5m, 1h.  Of time the choice depends on the machine.  "
         "[default: 1m, or none with --kernel, --map, --checkpoint or a length scale]",
     ),
-    *shared.class_options,
+    *shared.options_of_extensions("tune"),
     *shared.job_options,
-    *(option for each in more_options("tune") for option in each.OPTIONS),
+    *shared.options_of_extensions("report"),
     examples=(
         "streamkern tune houses.csv --target price --out model.h5",
         "streamkern tune train.h5 --out model.h5 --budget 5m",
@@ -61,12 +61,13 @@ def tune(console: Console, **options: Any) -> None:
     given, kernels = parameters_of(options | first), tried["kernel"]
     if isinstance(kernels, list):
         kernels = [kernel_named(name, options["length_scale"]) for name in kernels]
-    task, search = shared.task_of(options), {"kernels": kernels, "maps": tried["feature_map"]}
+    problem, search = shared.problem_of(options), {"kernels": kernels, "maps": tried["feature_map"]}
     search |= {"budget": options["budget"], "checkpoint": options["checkpoint"]}
     search["begun"] = click.get_current_context().meta.get("begun")
-    with prepared(console, options, search_job(task, given, **search)) as source:
+    job = search_job(problem, given, **search)
+    with prepared(console, options, job, labels=problem.reads_labels) as source:
         rows, keep_moments = (source, None, None), bool(options.get("report"))
-        model = choose(task, given, rows, keep_moments=keep_moments, **search)
+        model = choose(problem, given, rows, keep_moments=keep_moments, **search)
         save_model(console, model, options, source)
     for table in tables(model.report).values():
         console.table(**table._asdict())

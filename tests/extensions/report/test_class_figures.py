@@ -24,7 +24,7 @@ NAMES = np.array(["hill", "lake", "moor"])
 
 def validated(model, rows):
     fitted = model.model_
-    return validated_model(fitted, fitted.labelled(*rows, weighted=True))
+    return validated_model(fitted, fitted.source(*rows, as_fitted=True))
 
 
 def rows(n=240, k=2, seed=0):

@@ -179,7 +179,7 @@ def test_other_rows_and_models_without_equations_are_refused(tmp_path):
     classifier = RandomFeatureClassifier(n_components=16).fit(X, y > y.mean()).model_
     wrong = [(model, X, y + np.linspace(0, 1, N)), (model, X[:200], y[:200]), (fixed, X, -y)]
     wrong = [(fit.model_, as_source(*others)) for fit, *others in wrong]
-    wrong += [(classifier, classifier.labelled(X[::-1] + 1.0, y > y.mean(), None))]
+    wrong += [(classifier, classifier.source(X[::-1] + 1.0, y > y.mean(), None))]
     for fit, others in wrong:
         with pytest.raises(DataError, match="not the rows that the model was fitted on"):
             validated(fit, others)

@@ -26,6 +26,7 @@ from sklearn.preprocessing import StandardScaler
 import streamkern
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError
+from streamkern.extensions.classes.calibration_fit import platt
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 X, Y = rows()
@@ -94,7 +95,7 @@ def test_calibration_is_by_scores_of_rows_that_the_model_has_not_seen(n_classes)
         others = Phi[folds != k], targets[folds != k], weights[folds != k]
         w, mu = naive.weighted_ridge(*others, 0.1, intercept=True)
         scores[folds == k] = Phi[folds == k] @ w + mu
-    found, platt = model.rule_.calibrator, streamkern.predict.calibration_fit.platt
+    found = model.rule_.calibrator
     for j in range(scores.shape[1]):
         expected = platt(scores[:, j], weights, 1.0 * (targets[:, j] > 0))
         assert [found.slope[j], found.offset[j]] == pytest.approx(expected, rel=2e-3, abs=2e-3)

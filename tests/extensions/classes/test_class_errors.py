@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from tolerances import assert_close
 
-from streamkern.predict.class_errors import ScoreTable
+from streamkern.extensions.classes.class_errors import ScoreTable
 from streamkern.sources import Block
 
 N, P = 60, 2

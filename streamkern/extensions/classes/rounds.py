@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.extensions.boosting.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
+from streamkern.extensions.classes.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
+from streamkern.extensions.classes.labelled_source import LabelledSource
 from streamkern.features import Identity, Standardized, drawn_from
 from streamkern.fit import solve
 from streamkern.fitting.draw_features import Features, draw_features, features_like
@@ -33,11 +34,10 @@ from streamkern.passes.checkpoint_job import checkpointed
 from streamkern.passes.fit_context import FitContext
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
-from streamkern.sources import LabelledSource
 from streamkern.sources.preprocessing.column_names import columns_of
 
 if TYPE_CHECKING:
-    from streamkern.extensions.boosting.fitted_ensemble import Boosting
+    from streamkern.extensions.classes.fitted_ensemble import Boosting
 
 # Of a solution, what is said of every round; and of a fit, what all of them have in common.
 _OF_ROUND: Final = ("alpha", "effective_dof", "cv_rmse", "n_components", "note")
@@ -71,7 +71,8 @@ def fit_rounds(
     with checkpointed(planned_fit(source, options, **how)) as planned:
         rows, summary = summarize(planned)
         job = _Job(*draw_features(rows, summary), boosting)
-        ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None
+        ensemble = Ensemble(boosting.algorithm, len(source.encoding.classes))
+        rounds, stopped = [], None
         while len(ensemble) < boosting.n_estimators and stopped is None:
             ensemble, found, stopped = job.next_round(ensemble, parameters)
             rounds += found

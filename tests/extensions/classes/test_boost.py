@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from commandline import report_of, streamkern, write
 
-from streamkern.extensions.boosting.fitted_ensemble import Boosting
+from streamkern.extensions.classes.fitted_ensemble import OF_A_ROUND, Boosting
 
 SMALL = ("--components", 16, "--length-scale", 0.5, "--alpha", 0.1)
 
@@ -64,4 +64,4 @@ def test_rounds_have_the_defaults_of_python(handed_by):
     line = "fit data.h5 --out m.h5 --classify --boost 10"
     made, found, _ = handed_by(line, Boosting, "fit")
     assert made == Boosting(10)
-    assert found.values() == Boosting.parameters_of_a_round().values()
+    assert found.values() == OF_A_ROUND.values()

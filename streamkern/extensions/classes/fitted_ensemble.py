@@ -3,17 +3,25 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
 from streamkern._typing import Floats, Group
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer, is_integer
-from streamkern.extensions.boosting.ensemble import ALGORITHMS, Ensemble, Round, StagedErrors
-from streamkern.extensions.boosting.report_rows import boosted_rows
-from streamkern.extensions.boosting.rounds import fit_rounds, round_options
-from streamkern.models.fitted_classes import FittedClasses
+from streamkern.extensions.classes.class_rule import AdditiveVotes, ClassRule
+from streamkern.extensions.classes.ensemble import ALGORITHMS, Ensemble, Round, StagedErrors
+from streamkern.extensions.classes.fitted_classes import FittedClasses
+from streamkern.extensions.classes.labelled_source import KnownClasses, LabelledSource
+from streamkern.extensions.classes.labelling import (
+    checked_class_weight,
+    described_class_weight,
+    labelled_source,
+    restored_class_weight,
+)
+from streamkern.extensions.classes.report_rows import boosted_rows
+from streamkern.extensions.classes.rounds import fit_rounds, round_options
 from streamkern.models.fitted_model import (
     described_parameters,
     predictor_arrays,
@@ -21,26 +29,14 @@ from streamkern.models.fitted_model import (
     restored_predictor,
     through,
 )
-from streamkern.models.labelling import (
-    checked_class_weight,
-    class_facts,
-    classes_of,
-    described_class_weight,
-    factors_of,
-    labelled_source,
-    restored_class_weight,
-)
-from streamkern.models.scoring import scored
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import Job
-from streamkern.predict.class_rule import AdditiveVotes, ClassRule
-from streamkern.sources import LabelledSource
 from streamkern.sources.preprocessing.column_names import Columns, columns_of
 from streamkern.storage.codec import BOOSTED, map_card
 
 # Of a round, where none is given: several small maps do what one large map does.
-_COMPONENTS = 512
+OF_A_ROUND = Parameters(n_components=512)
 
 
 @dataclass(frozen=True)
@@ -67,21 +63,14 @@ class Boosting:
             )
         checked_class_weight(self.class_weight)
 
-    @staticmethod
-    def parameters_of_a_round() -> Parameters:
-        return Parameters(n_components=_COMPONENTS)
-
     def check(self, parameters: Parameters) -> None:
         parameters.check_direct()
         round_options(parameters)
 
     def as_dict(self) -> FitReport:
         """Return all but the weights of classes as plain JSON values."""
-        return {
-            "n_estimators": self.n_estimators,
-            "algorithm": self.algorithm,
-            "learning_rate": self.learning_rate,
-        }
+        told: Any = {name: v for name, v in vars(self).items() if name != "class_weight"}
+        return cast("FitReport", told)
 
     def job(self, parameters: Parameters) -> Job:
         """Return what is known of all rounds before the rows, as `Problem.job` does of a fit."""
@@ -95,12 +84,13 @@ class Boosting:
         skip = parameters.skips_bad_rows
         source = labelled_source(*rows, class_weight=self.class_weight, skip_bad_rows=skip)
         ensemble, report = fit_rounds(source, parameters, self, checkpoint)
-        report |= class_facts(classes_of(source))
+        known: Any = source.encoding
+        report |= known.facts()
         counts: Any = source.class_counts
         if counts.sum() == report["rows"]:  # without others
             report["class_counts"] = counts.tolist()
-        rule = ClassRule(source.classes, AdditiveVotes())
-        given = report, columns_of(source), rule, source.class_weight
+        rule = ClassRule(known.classes, AdditiveVotes())
+        given = report, columns_of(source), rule, known.factors
         return FittedEnsemble(parameters, self, ensemble, *given)
 
 
@@ -127,12 +117,9 @@ class FittedEnsemble(FittedClasses):
 
         return {"estimator": RandomFeatureRidge(**self.parameters.values()), **vars(self.boosting)}
 
-    def staged_evaluate(self, source: LabelledSource, *, skip_bad_rows: bool) -> dict[str, Any]:
+    def staged_evaluate(self, source: LabelledSource) -> dict[str, Any]:
         """Say how the first rounds do, for every number of them, in one pass."""
-        ensemble = self.predictor
-        ensemble.check((source.n_samples, source.n_features))
-        empty, row_bytes = StagedErrors(ensemble), 8 * ensemble.n_components
-        result, found, _ = scored(source, empty, empty, row_bytes, "rounds", skip_bad_rows)
+        result, found = self.scored(source, StagedErrors(self.predictor), "rounds")
         bounds = found.error_bounds
         return {
             "rows": result.n_rows,
@@ -170,7 +157,7 @@ class FittedEnsemble(FittedClasses):
         boosting.check(parameters)
         if len(rule.classes) != ensemble.n_classes or boosting.algorithm != ensemble.algorithm:
             raise ValueError(f"{len(rule.classes)} classes")
-        factors = factors_of(report["class_factors"], rule.classes)
+        factors = KnownClasses.restored(report).factors
         columns = Columns.restored(card, feature_map.n_features)
         return cls(parameters, boosting, ensemble, report, columns, rule, factors)
 

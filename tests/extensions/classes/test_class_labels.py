@@ -9,8 +9,9 @@ import pytest
 from rows_read import together
 
 from streamkern.errors import DataError
-from streamkern.sources import LabelledSource, Shard, labelled_rows, labelled_source
-from streamkern.sources.class_labels import MISSING, MOST_CLASSES, UNKNOWN, Classes
+from streamkern.extensions.classes.class_labels import MISSING, MOST_CLASSES, UNKNOWN, Classes
+from streamkern.extensions.classes.labelled_source import KnownClasses, LabelledSource
+from streamkern.sources import Shard, label_columns, labelled_rows
 
 LABELS = {
     "text": np.array(["no", "yes", "", "no"]),
@@ -107,15 +108,15 @@ def test_a_description_that_was_tampered_with_is_refused(described):
 
 def test_a_row_without_a_label_weighs_one_whatever_the_classes_do():
     rows, labels = labelled_rows(np.zeros((3, 1)), np.array(["a", "b", ""]))
-    classes = Classes.of(np.array(["a", "b"]))
-    _, y, weights = together(LabelledSource(rows, labels, classes, np.array([2.0, 0.0])))
+    known = KnownClasses(Classes.of(np.array(["a", "b"])), np.array([2.0, 0.0]))
+    _, y, weights = together(LabelledSource(rows, labels, known))
     np.testing.assert_array_equal(y[:, 0], [-1, 1, np.nan])
     np.testing.assert_array_equal(weights, [2, 0, 1])
 
 
 @pytest.mark.parametrize("n", [1, 4, 5])
 def test_labels_in_memory_are_all_there_some_at_a_time(monkeypatch, n):
-    monkeypatch.setattr(labelled_source, "LABELS_AT_ONCE", 4)
+    monkeypatch.setattr(label_columns, "LABELS_AT_ONCE", 4)
     _, labels = labelled_rows(np.zeros((9, 1)), np.arange(9))
     parts = labels.reader(Shard(0, 9 - n, 9))
     assert [len(part) for part in parts] == [4] * (n // 4) + [1] * (n % 4 > 0)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.predict.class_rule import codes_of
+from streamkern.extensions.classes.class_rule import codes_of
 from streamkern.predict.evaluation import Measure
 from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.runtime.scratch import Scratch

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from streamkern.extensions.boosting.ensemble import Ensemble, RoundErrors, StagedErrors, Step
+from streamkern.extensions.classes.ensemble import Ensemble, RoundErrors, StagedErrors, Step
 from streamkern.features import Identity
 from streamkern.predict.evaluation import Evaluation
 from streamkern.predict.predictor import Predictor

@@ -9,23 +9,26 @@ from sklearn.base import ClassifierMixin
 
 from streamkern._typing import Floats
 from streamkern.estimators.base import TableEstimator, fitted, with_state
-from streamkern.estimators.classification import Classification
 from streamkern.estimators.conventions import keep_parameters
 from streamkern.estimators.docstrings import documented
 from streamkern.estimators.feature_estimator import FeatureEstimator
 from streamkern.estimators.paths import are_paths
 from streamkern.estimators.problems import Problem
+from streamkern.extensions.classes.class_labels import MISSING
+from streamkern.extensions.classes.class_rule import ClassRule
+from streamkern.extensions.classes.classification import Classification
 from streamkern.kernels import Kernel
 from streamkern.parameters.parameters import AUTO
 from streamkern.runtime.events import job
 from streamkern.sources import Source, labelled_rows
-from streamkern.sources.class_labels import MISSING
 from streamkern.sources.containers import is_lazy, keeps_coordinates
 from streamkern.sources.nonfinite_rows import none_left_error
 
 
 class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
     """An estimator whose fitted model predicts classes."""
+
+    _reads_labels = True
 
     rule_ = fitted("rule", "How scores become classes and probabilities.")
     classes_ = fitted("classes", "The classes, in ascending order, (K,).")
@@ -37,7 +40,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
 
         DataError is raised for rows of other columns than the fit's, or without a finite score.
         """
-        return self.model_.predict(self._rows(X))
+        return self.model_.by_score(self._rows(X), ClassRule.labels)
 
     @keeps_coordinates
     def decision_function(self, X: Any) -> Any:
@@ -46,17 +49,17 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         These are the log-odds of a class against the rest, as calibrated, or without calibration
         the scores: (n,) for two classes, else (n, K); lazy for a Dask collection.
         """
-        return self.model_.decision_function(self._rows(X))
+        return self.model_.by_score(self._rows(X), ClassRule.plain_decisions)
 
     @keeps_coordinates
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes, (n, K); lazy for a Dask array."""
-        return self.model_.predict_proba(self._rows(X))
+        return self.model_.by_score(self._rows(X), ClassRule.probabilities)
 
     @keeps_coordinates
     def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities, (n, K); lazy for a Dask array."""
-        return self.model_.predict_log_proba(self._rows(X))
+        return self.model_.by_score(self._rows(X), ClassRule.log_probabilities)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy, in one pass; parameters are those of `fit`.
@@ -92,9 +95,8 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
             are classes, and columns what was predicted.  `baseline` is the `accuracy` of always
             saying the commonest class.
         """
-        model = self.model_
-        source = model.labelled(*self._tables(X, y, sample_weight))
-        return model.evaluate(source, skip_bad_rows=self._skips)
+        model = self._current_model
+        return model.evaluate(model.source(*self._tables(X, y, sample_weight)))
 
     def predict_to_hdf5(
         self, X: Any, path: str | Path, *, probabilities: bool = False, force: bool = False
@@ -191,7 +193,8 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         first call.  ParameterError is raised if they are others than in the first call, or
         `class_weight` is 'balanced' or `calibration` 'spline' or 'isotonic'.
         """
-        return self._begin_or_grow(X, y, sample_weight, like, classes)
+        problem = Classification(self.class_weight, self.calibration, classes)
+        return self._begin_or_grow(X, y, sample_weight, like, problem)
 
     def calibrate(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, calibration: str | None = "auto"
@@ -202,5 +205,5 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         and no rows are read.
         """
         model = self._current_model
-        source = model.labelled(*self._tables(X, y, sample_weight), weighted=True)
+        source = model.source(*self._tables(X, y, sample_weight), as_fitted=True)
         return with_state(self, model.calibrated(source, calibration))

@@ -12,11 +12,11 @@ from streamkern._typing import Floats
 from streamkern.engine.scheduler import delayed
 from streamkern.engine.task_stream import stream
 from streamkern.errors import DataError, ParameterError
+from streamkern.extensions.classes.class_labels import Classes
+from streamkern.extensions.classes.labelled_source import KnownClasses, LabelledSource
 from streamkern.parameters.chunking import chunk_sizes
-from streamkern.parameters.fit_report import FitReport
-from streamkern.sources import Classes, LabelledSource, Reader, Source, labelled_rows
-from streamkern.sources.class_labels import KnownClasses
-from streamkern.sources.labelled_source import LabelColumn
+from streamkern.sources import Reader, Source, labelled_rows
+from streamkern.sources.label_columns import LabelColumn
 from streamkern.sources.nonfinite_rows import finite_rows
 
 _BLOCK_ROWS = 8192
@@ -71,11 +71,11 @@ def restored_class_weight(described: Any) -> Any:
     """Return the option that `described_class_weight` described, or raise what damage raises."""
     if not isinstance(described, list):
         return checked_class_weight(described)
-    labels = [
-        label["bytes"].encode("latin-1") if isinstance(label, dict) else label
-        for label, _ in described
-    ]
-    return checked_class_weight(dict(zip(labels, (each for _, each in described), strict=True)))
+    weights = {
+        each["bytes"].encode("latin-1") if isinstance(each, dict) else each: weight
+        for each, weight in described
+    }
+    return checked_class_weight(weights)
 
 
 def labelled_source(
@@ -106,7 +106,8 @@ def labelled_source(
     if len(counts.classes) < 2:
         found = f"every label is {counts.classes}" if len(counts.classes) else "no row has a label"
         raise DataError(f"{found}, but a classifier needs at least two classes; {remedy}.")
-    source = LabelledSource(rows, labels, counts.classes, weights_of_classes(class_weight, counts))
+    known = KnownClasses(counts.classes, weights_of_classes(class_weight, counts))
+    source = LabelledSource(rows, labels, known)
     source.class_counts = counts.weights
     return source
 
@@ -170,41 +171,10 @@ def weights_of_classes(class_weight: Any, counts: ClassCounts) -> Floats | None:
     return weights
 
 
-def weighs_alike(class_weight: Any, classes: Classes, factors: Floats | None) -> bool:
-    """Say whether rows with these factors (K,) may have been weighed as `class_weight` asks."""
+def weighs_alike(class_weight: Any, known: KnownClasses) -> bool:
+    """Say whether rows of known classes may have been weighed as `class_weight` asks."""
+    factors = known.factors
     if class_weight == "balanced":  # which follows from the rows
         return factors is not None
-    own = weights_of_classes(class_weight, ClassCounts(classes, np.empty(0)))
+    own = weights_of_classes(class_weight, ClassCounts(known.classes, np.empty(0)))
     return np.array_equal([] if factors is None else factors, [] if own is None else own)
-
-
-def classes_of(source: Source) -> KnownClasses | None:
-    if not isinstance(source, LabelledSource):
-        return None
-    return KnownClasses(source.classes, source.class_weight)
-
-
-def class_facts(known: KnownClasses | None) -> FitReport:
-    """Return what a report says of the classes of labelled rows, as plain JSON values."""
-    if known is None:
-        return {}
-    factors = None if known.factors is None else known.factors.tolist()
-    return {"classes": known.classes.as_dict(), "class_factors": factors}
-
-
-def restored_classes(report: FitReport) -> KnownClasses | None:
-    """Return the classes that a report in a file tells of, or None if it tells of none."""
-    if "classes" not in report:
-        return None
-    classes = Classes.from_dict(report["classes"])
-    return KnownClasses(classes, factors_of(report["class_factors"], classes))
-
-
-def factors_of(factors: Any, classes: Classes) -> Floats | None:
-    """Return weights of classes (K,), or raise ValueError if they are none."""
-    if factors is None:
-        return None
-    found = np.array(factors, dtype=np.float64)
-    if found.shape != (len(classes),) or not (np.isfinite(found) & (found >= 0)).all():
-        raise ValueError(f"weights of shape {found.shape} for {len(classes)} classes")
-    return found

@@ -7,8 +7,8 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors.checks import check_choice
-from streamkern.predict.class_errors import ScoreTable
-from streamkern.predict.class_rule import (
+from streamkern.extensions.classes.class_errors import ScoreTable
+from streamkern.extensions.classes.class_rule import (
     LEAST,
     Calibrator,
     IsotonicSteps,
@@ -134,7 +134,7 @@ def _spline(scores: Floats, weights: Floats, shares: Floats) -> tuple[Floats, Fl
 
     Ruppert, Wand and Carroll (2003), "Semiparametric regression", chapter 3.
     """
-    from sklearn.isotonic import isotonic_regression  # noqa: PLC0415  slow
+    from sklearn.isotonic import isotonic_regression
 
     slope, offset = platt(scores, weights, shares)
     centre, spread = _moments(scores, weights)
@@ -163,7 +163,7 @@ def _apart(points: Floats) -> Floats:
 
 def _isotonic(scores: Floats, weights: Floats, shares: Floats) -> tuple[Floats, Floats]:
     """Return the points of the function that never falls and is nearest to the classes."""
-    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415  slow
+    from sklearn.isotonic import IsotonicRegression
 
     least = 1.0 / (weights.sum() + 2.0)  # as one row among all of the same weight could tell
     fitted = IsotonicRegression(y_min=least, y_max=1.0 - least, out_of_bounds="clip")

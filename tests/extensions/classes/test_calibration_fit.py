@@ -7,7 +7,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.isotonic import IsotonicRegression
 
 from streamkern.errors import ParameterError
-from streamkern.predict.calibration_fit import (
+from streamkern.extensions.classes.calibration_fit import (
     METHODS,
     ScoreSums,
     _likely,
@@ -16,8 +16,8 @@ from streamkern.predict.calibration_fit import (
     platt,
     sigmoid_of_sums,
 )
-from streamkern.predict.class_errors import ScoreTable
-from streamkern.predict.class_rule import CALIBRATORS
+from streamkern.extensions.classes.class_errors import ScoreTable
+from streamkern.extensions.classes.class_rule import CALIBRATORS
 
 N, KINDS = 4000, ["probabilities", "nothing", "the wrong way", "all"]
 

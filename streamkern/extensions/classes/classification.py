@@ -6,29 +6,35 @@ from typing import Any
 
 from streamkern.errors import ParameterError
 from streamkern.estimators.problems import Problem, Rows
-from streamkern.models.data_moments import DataMoments
-from streamkern.models.fitted_classes import FittedClassifier
-from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.labelling import (
+from streamkern.extensions.classes.calibration_fit import checked_method
+from streamkern.extensions.classes.class_labels import Classes
+from streamkern.extensions.classes.class_rule import ClassRule, PlainRule
+from streamkern.extensions.classes.fitted_classes import FittedClassifier
+from streamkern.extensions.classes.labelled_source import KnownClasses, LabelledSource
+from streamkern.extensions.classes.labelling import (
     checked_class_weight,
-    classes_of,
     labelled_source,
     weighs_alike,
 )
-from streamkern.models.score_calibration import calibrated_by_folds, calibrated_by_moments
+from streamkern.extensions.classes.score_calibration import (
+    calibrated_by_folds,
+    calibrated_by_moments,
+)
+from streamkern.models.data_moments import DataMoments
+from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.template import Template
-from streamkern.predict.calibration_fit import checked_method
-from streamkern.predict.class_rule import ClassRule, PlainRule
-from streamkern.sources import LabelledSource, Source, labelled_rows
-from streamkern.sources.class_labels import Classes
+from streamkern.sources import Source, labelled_rows
 
 
 @dataclass(frozen=True)
 class Classification(Problem):
     class_weight: Any = None
     calibration: str | None = "auto"
+    classes: Any = None  # all labels that there will be, where rows come one part after another
+
+    reads_labels = True
 
     @property
     def keeps_folds(self) -> bool:
@@ -38,10 +44,13 @@ class Classification(Problem):
         checked_class_weight(self.class_weight)
         checked_method(self.calibration)
 
+    @property
+    def deciding(self) -> dict[str, Any]:
+        return {"class_weight": self.class_weight}
+
     def source(self, rows: Rows, parameters: Parameters, template: Template | None) -> Source:
-        known = template and template.classes
-        if known:
-            return LabelledSource(*labelled_rows(*rows), *known)
+        if template is not None and isinstance(template.encoding, KnownClasses):
+            return LabelledSource(*labelled_rows(*rows), template.encoding)
         skip = parameters.skips_bad_rows
         return labelled_source(*rows, class_weight=self.class_weight, skip_bad_rows=skip)
 
@@ -49,11 +58,11 @@ class Classification(Problem):
         calibrator: Any = PlainRule()
         if source is None:
             self._check_without_rows()
-            known: Any = ridge.moments and ridge.moments.classes
+            known: Any = ridge.moments and ridge.moments.encoding
             if self.calibration is not None:
                 calibrator = calibrated_by_moments(ridge)
         else:
-            known, report, counts = classes_of(source), ridge.report, source.class_counts
+            known, report, counts = source.encoding, ridge.report, source.class_counts
             if self.calibration is not None:
                 begun = time.perf_counter()
                 calibrator, errors = calibrated_by_folds(ridge, source, self.calibration)
@@ -65,18 +74,18 @@ class Classification(Problem):
             if counts is not None:
                 report = report | {"class_counts": counts.tolist()}
             ridge = replace(ridge, report=report)
-        rule = ClassRule(known[0], calibrator)
-        return FittedClassifier(ridge, rule, known[1], self.class_weight, self.calibration)
+        rule = ClassRule(known.classes, calibrator)
+        return FittedClassifier(ridge, rule, known.factors, self.class_weight, self.calibration)
 
     def check_moments(self, moments: DataMoments) -> None:
         self._check_without_rows()
-        known = moments.classes
-        if known is None:
+        known: Any = moments.encoding
+        if not known.reads_labels:
             raise ParameterError(
                 "a classifier is made of moments that know classes; make them with "
                 "RandomFeatureClassifier.moments (`streamkern moments --classify`)."
             )
-        if self.class_weight is not None and not weighs_alike(self.class_weight, *known):
+        if self.class_weight is not None and not weighs_alike(self.class_weight, known):
             raise ParameterError(
                 f"class_weight is {self.class_weight!r}, but the moments were made with other "
                 f"weights of classes, or none; leave it out, or compute the moments with it."
@@ -88,19 +97,14 @@ class Classification(Problem):
             )
 
     def growing_source(
-        self,
-        rows: Rows,
-        parameters: Parameters,
-        template: Template | None,
-        classes: Any = None,
-        *,
-        first: bool,
+        self, rows: Rows, parameters: Parameters, template: Template | None, *, first: bool
     ) -> Source:
         self._check_without_rows()
-        known = None if template is None else template.classes
+        classes, known = self.classes, None if template is None else template.encoding
         if not first:
-            assert known is not None  # noqa: S101  moments of a classifier have classes
-            then, now = known[0], known[0] if classes is None else Classes.of(classes)
+            assert isinstance(known, KnownClasses)  # noqa: S101  as moments of a classifier have
+            then = known.classes
+            now = then if classes is None else Classes.of(classes)
             if now.values.tolist() != then.values.tolist():
                 raise ParameterError(
                     f"classes were {then} in the first call, but are {now} now; leave them out, or "
@@ -111,7 +115,7 @@ class Classification(Problem):
                 "class_weight 'balanced' would weigh earlier rows anew whenever rows come; give a "
                 "dictionary of weights by label, or sample_weight."
             )
-        elif known is None or classes is not None:
+        elif not isinstance(known, KnownClasses) or classes is not None:
             how = {"skip_bad_rows": parameters.skips_bad_rows, "class_weight": self.class_weight}
             remedy = "name all labels that there will be as classes"
             source = labelled_source(*rows, classes=classes, remedy=remedy, **how)

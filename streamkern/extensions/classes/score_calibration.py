@@ -7,16 +7,20 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.engine.scheduler import compute_all, delayed
 from streamkern.errors import DataError
+from streamkern.extensions.classes.calibration_fit import (
+    ScoreSums,
+    fitted_calibrator,
+    sigmoid_of_sums,
+)
+from streamkern.extensions.classes.class_errors import ClassErrors, ScoreTable
+from streamkern.extensions.classes.class_rule import Calibrator, ClassRule, PlainRule
+from streamkern.extensions.classes.labelled_source import LabelledSource
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import scored
-from streamkern.predict.calibration_fit import ScoreSums, fitted_calibrator, sigmoid_of_sums
-from streamkern.predict.class_errors import ClassErrors, ScoreTable
-from streamkern.predict.class_rule import Calibrator, ClassRule, PlainRule
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, Measure
 from streamkern.predict.predictor import RowFunction
 from streamkern.solvers.held_out_models import LeftOut
-from streamkern.sources import LabelledSource
 from streamkern.statistics import FoldStatistics
 
 # The least that scores are taken to spread by, as a part of the targets' variance.
@@ -30,10 +34,11 @@ def calibrated_by_folds(
 
     With it come the errors of taking the class of the largest of these scores.
     """
+    known = source.encoding
     held_out = unseen_by(ridge, _folds(ridge)).held_out
-    by_largest = ClassErrors(ClassRule(source.classes, PlainRule()), source.class_weight)
+    by_largest = ClassErrors(ClassRule(known.classes, PlainRule()), known.factors)
     table, errors = _measured(ridge, source, held_out, by_largest)
-    return fitted_calibrator(method, table, source.class_weight), errors
+    return fitted_calibrator(method, table, known.factors), errors
 
 
 def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:
@@ -78,7 +83,7 @@ def _folds(ridge: FittedRidge) -> Any:
 def calibrated_by_rows(ridge: FittedRidge, source: LabelledSource, method: str) -> Calibrator:
     """Return the calibrator of the model's scores of rows that it was not fitted on."""
     (table,) = _measured(ridge, source, ridge.predictor)
-    return fitted_calibrator(method, table, source.class_weight)
+    return fitted_calibrator(method, table, source.encoding.factors)
 
 
 def _measured(

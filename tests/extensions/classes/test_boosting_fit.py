@@ -8,8 +8,8 @@ import pytest
 import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureRidge
 from streamkern.errors import DataError
-from streamkern.extensions.boosting import rounds as boosting_fit
-from streamkern.extensions.boosting.ensemble import ALGORITHMS
+from streamkern.extensions.classes import rounds as boosting_fit
+from streamkern.extensions.classes.ensemble import ALGORITHMS
 from streamkern.features.metric import metric_of_map
 from streamkern.sources import ArraySource
 

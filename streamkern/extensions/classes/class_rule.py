@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError
-from streamkern.sources.class_labels import Classes
+from streamkern.extensions.classes.class_labels import Classes
 
 # Probabilities are no nearer to 0 and 1 than this in a logarithm, as in scikit-learn.
 LEAST = float(np.finfo(np.float64).eps)
@@ -102,25 +102,18 @@ class LogOddsSpline(Calibrator):
     def log_odds(self, scores: Floats) -> Floats:
         found = np.empty_like(scores, dtype=np.float64)
         for j, (x, v) in enumerate(zip(self.scores, self.odds, strict=True)):
-            s, (first, last) = scores[:, j], end_rises(x, v)
+            s = scores[:, j]
             found[:, j] = np.interp(s, x, v)
-            if first:
-                found[:, j] += np.minimum(s - x[0], 0.0) * first
-            if last:
-                found[:, j] += np.maximum(s - x[-1], 0.0) * last
+            rises = np.diff(v) / np.diff(x) if len(x) > 1 else np.zeros(1)
+            if rises[0]:
+                found[:, j] += np.minimum(s - x[0], 0.0) * rises[0]
+            if rises[-1]:
+                found[:, j] += np.maximum(s - x[-1], 0.0) * rises[-1]
         return found
 
     @classmethod
     def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> "LogOddsSpline":
         return cls(*_rising(parameters["scores"], parameters["odds"], n_targets))
-
-
-def end_rises(points: Floats, values: Floats) -> tuple[float, float]:
-    """Return by how much a function rises before its second point, and after the last but one."""
-    if len(points) == 1:
-        return 0.0, 0.0
-    rises = np.diff(values) / np.diff(points)
-    return float(rises[0]), float(rises[-1])
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.predict.class_rule import LEAST, ClassRule, codes_of
+from streamkern.extensions.classes.class_rule import LEAST, ClassRule, codes_of
 from streamkern.predict.evaluation import Measure
 from streamkern.sources import Block
 from streamkern.statistics import part, total
@@ -119,6 +119,8 @@ class ClassErrors(Measure):
     @property
     def accuracy(self) -> float:
         return float(np.trace(self.confusion)) / self.weight
+
+    score = accuracy  # as scikit-learn's of a classifier
 
     @property
     def balanced_accuracy(self) -> float:

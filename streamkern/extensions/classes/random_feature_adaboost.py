@@ -8,9 +8,9 @@ from streamkern.errors import ParameterError
 from streamkern.estimators.base import fitted, with_state
 from streamkern.estimators.conventions import keep_parameters
 from streamkern.estimators.docstrings import documented
-from streamkern.estimators.random_feature_classifier import ClassEstimator
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.extensions.boosting.fitted_ensemble import Boosting
+from streamkern.extensions.classes.fitted_ensemble import OF_A_ROUND, Boosting
+from streamkern.extensions.classes.random_feature_classifier import ClassEstimator
 from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import job
 
@@ -86,7 +86,7 @@ class RandomFeatureAdaBoost(ClassEstimator):
 
     def _parameters(self) -> Parameters:
         if self.estimator is None:
-            return Boosting.parameters_of_a_round()
+            return OF_A_ROUND
         if not isinstance(self.estimator, RandomFeatureRidge):
             raise ParameterError(
                 f"estimator must be a RandomFeatureRidge, not {self.estimator!r}; give one, or "
@@ -125,6 +125,5 @@ class RandomFeatureAdaBoost(ClassEstimator):
             `rows`, `errors`, the share of rows that is wrong after every round, and
             `error_bounds`, what that is at most, or None of more than two classes.
         """
-        model = self.model_
-        source = model.labelled(*self._tables(X, y, sample_weight))
-        return model.staged_evaluate(source, skip_bad_rows=self._skips)
+        model = self._current_model
+        return model.staged_evaluate(model.source(*self._tables(X, y, sample_weight)))

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 
@@ -102,13 +102,6 @@ class Classes:
 
     def __str__(self) -> str:
         return named(self.values)
-
-
-class KnownClasses(NamedTuple):
-    """The classes of rows, and what weights of rows of each were multiplied by, (K,)."""
-
-    classes: Classes
-    factors: Floats | None
 
 
 def named(values: Iterable[Any]) -> str:

@@ -11,7 +11,7 @@ from harvests import labelled_rows as rows
 from sklearn.exceptions import NotFittedError
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.predict.calibration_fit import ScoreSums, sigmoid_of_sums
+from streamkern.extensions.classes.calibration_fit import ScoreSums, sigmoid_of_sums
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 

@@ -11,7 +11,8 @@ from streamkern import RandomFeatureClassifier, load
 
 
 @pytest.fixture(autouse=True)
-def labelled(folder):
+def labelled(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     write("train.h5", *rows())
     write("test.h5", *rows(200, seed=1))
 

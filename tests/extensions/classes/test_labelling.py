@@ -9,7 +9,7 @@ from rows_read import store
 from sklearn.utils.class_weight import compute_class_weight
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.models.labelling import labelled_source
+from streamkern.extensions.classes.labelling import labelled_source
 from streamkern.sources import open_hdf5
 
 N, P = 60, 3
@@ -79,7 +79,7 @@ def test_balanced_weights_are_those_of_scikit_learn():
     X, y = rows()
     expected = compute_class_weight("balanced", classes=NAMES, y=y)
     source = labelled_source(X, y, class_weight="balanced")
-    np.testing.assert_allclose(source.class_weight, expected)
+    np.testing.assert_allclose(source.encoding.factors, expected)
     np.testing.assert_allclose(read(source)[1], expected[np.searchsorted(NAMES, y)])
 
 
@@ -88,9 +88,9 @@ def test_weights_count_as_rows_that_are_there_more_often():
     times = np.random.default_rng(1).integers(0, 4, N)
     source = labelled_source(X, y, times, class_weight="balanced")
     repeated = labelled_source(X.repeat(times, 0), y.repeat(times), class_weight="balanced")
-    np.testing.assert_allclose(source.class_weight, repeated.class_weight)
+    np.testing.assert_allclose(source.encoding.factors, repeated.encoding.factors)
     np.testing.assert_allclose(
-        read(source)[1], times * source.class_weight[np.searchsorted(NAMES, y)]
+        read(source)[1], times * source.encoding.factors[np.searchsorted(NAMES, y)]
     )
 
 
@@ -100,7 +100,7 @@ def test_rows_that_are_left_out_do_not_balance():
     labels[10:15] = None
     source = labelled_source(X, labels, class_weight="balanced", skip_bad_rows=True)
     expected = compute_class_weight("balanced", classes=NAMES, y=y[15:])
-    np.testing.assert_allclose(source.class_weight, expected)
+    np.testing.assert_allclose(source.encoding.factors, expected)
 
 
 def test_weights_that_cannot_be_are_told():
