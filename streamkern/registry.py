@@ -21,6 +21,7 @@ class Extension(NamedTuple):
     commands: Mapping[str, str] = {}  # and their helps; the module is called as the command
     options: Mapping[str, str] = {}  # more options of other commands
     models: Mapping[str, str] = {}  # fitted models, by the format of their files
+    files: Mapping[str, str] = {}  # what opens files of rows, by endings of names; of URLs '://'
 
 
 EXTENSIONS = {
@@ -40,6 +41,7 @@ EXTENSIONS = {
         },
         models={"streamkern-pca": "fitted_components.FittedComponents"},
     ),
+    "stores": Extension(files={"://": "files_at_urls"}),
 }
 
 
@@ -85,6 +87,15 @@ def more_options(command_name: str) -> list[Any]:
     """Return the modules that have more options of a command: `OPTIONS`, and `run` with them."""
     found = [(ext, EXTENSIONS[ext].options.get(command_name)) for ext in installed()]
     return [extension(ext, module) for ext, module in found if module is not None]
+
+
+def opener(name: str) -> Any:
+    """Return the module that opens files whose names end so, None where the core does."""
+    for ext, each in EXTENSIONS.items():
+        for ending, module in each.files.items():
+            if name.lower().endswith(ending):
+                return extension(ext, module)
+    return None
 
 
 def fitted_kind(file_format: str) -> Any:

@@ -41,7 +41,7 @@ SHARED = {"__init__", "_typing", "_version"}
 ALLOWED = {
     "h5py": (
         *("sources/hdf5_opening.py", "sources/headers.py", "sources/dataset_checks.py"),
-        *("sources/external_files.py", "sources/filters.py", "storage/"),
+        *("extensions/stores/", "storage/"),
     ),
     "dask": (
         *("engine/", "runtime/resources.py", "sources/arrays.py"),
@@ -51,7 +51,7 @@ ALLOWED = {
     "distributed": (*("engine/", "runtime/resources.py", "runtime/private_names.py"), "monitor/"),
     "bokeh": ("monitor/dashboard_page.py",),
     "onnx": ("report/onnx_graph.py",),
-    "fsspec": ("sources/object_stores.py",),
+    "fsspec": ("extensions/stores/",),
     "click": ("cli/", "extensions/"),
     "jinja2": ("report/", "monitor/job_panel.py"),
     "matplotlib": ("report/",),

@@ -12,6 +12,7 @@ import h5py
 from streamkern.errors import DataError
 from streamkern.errors.formatting import turned_by
 from streamkern.errors.urls import is_url
+from streamkern.registry import opener
 from streamkern.sources.dataset_checks import (
     Tables,
     datasets_of,
@@ -21,8 +22,8 @@ from streamkern.sources.dataset_checks import (
     type_of,
 )
 from streamkern.sources.hdf5_opening import opened, undamaged
-from streamkern.sources.object_stores import StoredFile, files_at
 from streamkern.sources.preprocessing import RECIPE, Recipe
+from streamkern.sources.stored_files import StoredFile
 
 # Of URLs that are paths.
 _LOCAL = ("file", "local")
@@ -60,10 +61,7 @@ class FileRows(NamedTuple):
     @property
     def paths(self) -> list[str]:
         """The file that the rows are read from, unless it is in a store."""
-        if isinstance(self.path, StoredFile):
-            protocol, path = self.path.place
-            return [path] if protocol in _LOCAL else []
-        return [self.path]
+        return self.path.paths if isinstance(self.path, StoredFile) else [self.path]
 
     @property
     def columns(self) -> str:
@@ -82,7 +80,7 @@ def matching(pattern: str, storage_options: Mapping[str, Any] | None = None) -> 
     if mark and protocol in _LOCAL:
         pattern = path
     elif is_url(pattern):
-        return list(files_at(pattern, storage_options or {}))
+        return list(opener("://").files_at(pattern, storage_options or {}))
     if not glob.has_magic(pattern) or Path(pattern).exists():
         return [pattern]
     found = sorted(glob.glob(pattern))  # noqa: PTH207  patterns may be absolute
