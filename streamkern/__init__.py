@@ -33,10 +33,7 @@ _NAMES = {
     "report.model_plots": "ModelPlots",
     "report.onnx": "to_onnx",
     "sources": "open_hdf5",
-    "sources.preprocessing": "Recipe",
     "statistics": "ColumnStatistics IntegerMoments Moments",
-    "storage.codec": "read_recipe",
-    "storage.table_conversion": "convert",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 

@@ -18,6 +18,8 @@ from streamkern.estimators.transformers import (
 )
 from streamkern.extensions.boosting.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
+from streamkern.extensions.tables.recipe import Recipe, read_recipe
+from streamkern.extensions.tables.table_conversion import convert
 from streamkern.features import FeatureMap
 from streamkern.kernels import (
     Cauchy,
@@ -39,10 +41,7 @@ from streamkern.report.html_page import write_report
 from streamkern.report.model_plots import ModelPlots
 from streamkern.report.onnx import to_onnx
 from streamkern.sources import open_hdf5
-from streamkern.sources.preprocessing import Recipe
 from streamkern.statistics import ColumnStatistics, IntegerMoments, Moments
-from streamkern.storage.codec import read_recipe
-from streamkern.storage.table_conversion import convert
 
 __version__: str
 

@@ -19,7 +19,7 @@ class Extension(NamedTuple):
 
     names: Mapping[str, str] = {}  # public names of Python
     commands: Mapping[str, str] = {}  # and their helps; the module is called as the command
-    options: Mapping[str, str] = {}  # more options of other commands
+    options: Mapping[str, str] = {}  # more options of other commands, or of all that take rows
     models: Mapping[str, str] = {}  # fitted models, by the format of their files
     files: Mapping[str, str] = {}  # what opens files of rows, by endings of names; of URLs '://'
 
@@ -40,6 +40,12 @@ EXTENSIONS = {
             "transform": "Take every row of a data set to its scores along principal components.",
         },
         models={"streamkern-pca": "fitted_components.FittedComponents"},
+    ),
+    "tables": Extension(
+        names={"Recipe": "recipe", "convert": "table_conversion", "read_recipe": "recipe"},
+        commands={"convert": "Write CSV, Parquet or NumPy files as chunked HDF5."},
+        options={"rows": "table_options"},
+        files=dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet"), "table_rows"),
     ),
     "stores": Extension(files={"://": "files_at_urls"}),
 }

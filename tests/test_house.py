@@ -41,12 +41,16 @@ SHARED = {"__init__", "_typing", "_version"}
 ALLOWED = {
     "h5py": (
         *("sources/hdf5_opening.py", "sources/headers.py", "sources/dataset_checks.py"),
-        *("extensions/stores/", "storage/"),
+        *("extensions/stores/", "extensions/tables/", "storage/"),
     ),
     "dask": (
         *("engine/", "runtime/resources.py", "sources/arrays.py"),
-        *("sources/labelled_source.py", "sources/containers.py", "cli/job.py"),
-        "sources/preprocessing/discovery.py",
+        *(
+            "sources/labelled_source.py",
+            "sources/containers.py",
+            "cli/job.py",
+            "extensions/tables/",
+        ),
     ),
     "distributed": (*("engine/", "runtime/resources.py", "runtime/private_names.py"), "monitor/"),
     "bokeh": ("monitor/dashboard_page.py",),

@@ -17,7 +17,7 @@ _MOST_CLASSES = 12
 @command(
     click.argument("model"),
     *shared.data_options,
-    shared.delimiter_option,
+    *shared.more_options_with_model,
     click.option(
         "--leave-one-out",
         type=click.IntRange(min=1),

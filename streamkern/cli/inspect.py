@@ -34,10 +34,9 @@ def inspect(console: Console, **options: Any) -> None:
     from streamkern.estimators.problems import Problem, Regression
     from streamkern.models.labelling import labelled_source
     from streamkern.parameters.parameters import Parameters
-    from streamkern.sources.headers import describe_file, matching
-    from streamkern.storage.table_rows import table_files
+    from streamkern.sources.headers import describe_file, matching, other_files
 
-    plan, classify, tables = None, options["classify"], table_files(options["data"])
+    plan, classify, (_, tables) = None, options["classify"], other_files(options["data"])
     paths = [] if tables else [path for each in options["data"] for path in matching(str(each))]
     files = {path: describe_file(path) for path in paths}
     for path, datasets in files.items():
@@ -47,7 +46,7 @@ def inspect(console: Console, **options: Any) -> None:
             source: Any = opened.source
             if tables:
                 _show_columns(console, source, tables)
-            if not tables or options["targets"]:
+            if not tables or options.get("targets"):
                 rows = labelled_source(source) if classify else source
                 problem: Problem = Classification() if classify else Regression()
                 plan = problem.job(Parameters(n_components=options["components"])).plan(rows)
@@ -68,9 +67,9 @@ def inspect(console: Console, **options: Any) -> None:
 
 def _show_columns(console: Console, source: Any, tables: Sequence[Path]) -> None:
     from streamkern.errors.formatting import listed
-    from streamkern.sources.preprocessing import recipe_of
+    from streamkern.sources.columns import columns_of
 
-    recipe: Any = recipe_of(source.describe())
+    recipe: Any = columns_of(source).recipe
     files = listed([table.name for table in tables], _MOST_FILES)
     console.table(f"{source.n_samples:,} rows of {files}", recipe.in_words(), ("column", "becomes"))
 

@@ -21,7 +21,7 @@ _OF_ROWS = ("x", "delimiter", "on_bad_rows", "support")
     click.argument("model"),
     click.argument("data", nargs=-1, metavar="[DATA...]"),
     shared.x_option,
-    shared.delimiter_option,
+    *shared.more_options_with_model,
     shared.out_option("PRED.h5", "What to write; also .csv, .parquet."),
     click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba."),
     click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std."),

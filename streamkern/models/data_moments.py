@@ -28,7 +28,7 @@ from streamkern.runtime.memory import check_free
 from streamkern.solvers.completion import WHOLE, Completion
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
 from streamkern.sources.class_labels import KnownClasses
-from streamkern.sources.preprocessing.column_names import Columns
+from streamkern.sources.columns import Columns
 from streamkern.statistics import FeatureSums, FoldStatistics, RowIndex, RowSample, Triangle
 
 

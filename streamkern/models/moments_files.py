@@ -30,7 +30,7 @@ from streamkern.models.fitted_model import described_kernel, restored_kernel
 from streamkern.models.labelling import restored_classes
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
-from streamkern.sources.preprocessing.column_names import Columns
+from streamkern.sources.columns import Columns
 from streamkern.statistics import (
     FeatureSums,
     FoldStatistics,

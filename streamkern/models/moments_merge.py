@@ -14,7 +14,7 @@ from streamkern.features import LEVELS
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.models.labelling import class_facts
 from streamkern.parameters.fit_report import FitReport
-from streamkern.sources.preprocessing.column_names import Columns
+from streamkern.sources.columns import Columns
 from streamkern.statistics import FoldStatistics, RowIndex, unplaced_folds
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from streamkern.models.labelling import class_facts, classes_of
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
+from streamkern.sources.columns import Columns, columns_of
 from streamkern.sources.hdf5 import without_folders
-from streamkern.sources.preprocessing.column_names import Columns, columns_of
 
 # Inputs up to which a model knows their range, for predictions on a grid.
 _MOST_RANGES = 3

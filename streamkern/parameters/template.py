@@ -10,7 +10,7 @@ from streamkern.kernels import Kernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.sources import Source
 from streamkern.sources.class_labels import KnownClasses
-from streamkern.sources.preprocessing.column_names import Columns, columns_of
+from streamkern.sources.columns import Columns, columns_of
 from streamkern.statistics import FeatureSums
 
 
