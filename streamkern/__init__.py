@@ -28,10 +28,7 @@ _NAMES = {
     "estimators.importance": "permutation_importance",
     "monitor": "progress",
     "sources": "open_hdf5",
-    "sources.preprocessing": "Recipe",
     "statistics": "ColumnStatistics Moments",
-    "storage.codec": "read_recipe",
-    "storage.table_conversion": "convert",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 

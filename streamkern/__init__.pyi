@@ -23,6 +23,8 @@ from streamkern.extensions.integers.integer_moments import IntegerMoments
 from streamkern.extensions.report.html_page import write_report
 from streamkern.extensions.report.model_plots import ModelPlots
 from streamkern.extensions.sparse.sparsify import sparsify
+from streamkern.extensions.tables.recipe import Recipe, read_recipe
+from streamkern.extensions.tables.table_conversion import convert
 from streamkern.features import FeatureMap
 from streamkern.kernels import (
     Cauchy,
@@ -40,10 +42,7 @@ from streamkern.kernels import (
 from streamkern.models.data_moments import DataMoments, load_moments
 from streamkern.monitor import progress
 from streamkern.sources import open_hdf5
-from streamkern.sources.preprocessing import Recipe
 from streamkern.statistics import ColumnStatistics, Moments
-from streamkern.storage.codec import read_recipe
-from streamkern.storage.table_conversion import convert
 
 __version__: str
 

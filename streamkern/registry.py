@@ -19,12 +19,14 @@ class Extension(NamedTuple):
 
     names: Mapping[str, str] = {}  # public names of Python
     commands: Mapping[str, str] = {}  # and their helps; the module is called as the command
-    # More options of a command, of all that compute ("place"), or make models ("report").
+    # More options of a command, of all that take rows ("rows"), compute ("place"), or make models
+    # ("report").
     options: Mapping[str, str] = {}
     models: Mapping[str, str] = {}  # fitted models, by the format of their files or their kind
     tables: Mapping[str, str] = {}  # functions that make a table of a report, by the key it is of
     encodings: Mapping[str, str] = {}  # of targets, by what a report has of them
     solvers: Mapping[str, str] = {}  # what holds the normal equations
+    files: Mapping[str, str] = {}  # what opens files of rows, by endings of names; of URLs '://'
 
 
 EXTENSIONS = {
@@ -72,6 +74,13 @@ EXTENSIONS = {
         names={"ModelPlots": "model_plots", "write_report": "html_page"},
         options={"report": "report_option"},
     ),
+    "tables": Extension(
+        names={"Recipe": "recipe", "convert": "table_conversion", "read_recipe": "recipe"},
+        commands={"convert": "Write CSV, Parquet or NumPy files as chunked HDF5."},
+        options=dict.fromkeys(("rows", "rows of a model"), "table_options"),
+        files=dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet"), "table_rows"),
+    ),
+    "stores": Extension(files={"://": "files_at_urls"}),
 }
 
 
@@ -123,6 +132,15 @@ def solvers() -> dict[str, Any]:
     """Return the solvers of extensions that are there, by name."""
     found = [(ext, EXTENSIONS[ext].solvers) for ext in installed()]
     return {name: _attribute(ext, path) for ext, each in found for name, path in each.items()}
+
+
+def opener(name: str) -> Any:
+    """Return the module that opens files whose names end so, None where the core does."""
+    for ext, each in EXTENSIONS.items():
+        for ending, module in each.files.items():
+            if name.lower().endswith(ending):
+                return extension(ext, module)
+    return None
 
 
 def fitted_kind(name: str) -> Any:

@@ -88,6 +88,16 @@ def cluster_file(tmp_path):
 
 
 @pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder that commands are run in: one for each test, with small rows in data.h5."""
+    from commandline import rows, write
+
+    monkeypatch.chdir(tmp_path)
+    write("data.h5", *rows())
+    return tmp_path
+
+
+@pytest.fixture
 def handed_by(tmp_path, monkeypatch):
     """Call a command, and return what it handed to a function, whose defaults are checked."""
     import numpy as np

@@ -41,12 +41,12 @@ SHARED = {"__init__", "_typing", "_version"}
 ALLOWED = {
     "h5py": (
         *("sources/hdf5_opening.py", "sources/headers.py", "sources/dataset_checks.py"),
-        *("sources/external_files.py", "sources/filters.py", "storage/"),
+        *("extensions/stores/", "extensions/tables/", "storage/"),
     ),
     "dask": (
         *("engine/", "runtime/resources.py", "sources/arrays.py"),
-        *("sources/labelled_source.py", "sources/containers.py", "cli/job.py"),
-        *("sources/preprocessing/discovery.py", "extensions/"),
+        *("sources/label_columns.py", "sources/containers.py", "cli/job.py"),
+        "extensions/",
     ),
     "distributed": (
         *("engine/", "runtime/resources.py", "runtime/private_names.py"),
@@ -54,7 +54,7 @@ ALLOWED = {
     ),
     "bokeh": ("extensions/watching/dashboard_page.py",),
     "onnx": ("extensions/export/",),
-    "fsspec": ("sources/object_stores.py",),
+    "fsspec": ("extensions/stores/",),
     "click": ("cli/", "extensions/"),
     "jinja2": ("extensions/report/", "extensions/watching/job_panel.py"),
     "matplotlib": ("extensions/report/",),

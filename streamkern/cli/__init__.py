@@ -18,7 +18,6 @@ from streamkern.errors.urls import without_secrets
 # Names and one-line helps stand here so that `streamkern --help` imports no command.
 CORE = {
     "demo": "Fit four million rows out of core, and compare with exact and linear ridge.",
-    "convert": "Write CSV, Parquet or NumPy files as chunked HDF5.",
     "inspect": "Show what data files hold, and what a fit would need.",
     "fit": "Fit one model.",
     "predict": "Predict every row of a data set.",

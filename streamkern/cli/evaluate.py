@@ -17,7 +17,7 @@ _MOST_TARGETS = 12
 @command(
     click.argument("model"),
     *shared.data_options,
-    shared.delimiter_option,
+    *shared.options_of_extensions("rows of a model"),
     click.option(
         "--leave-one-out",
         type=click.IntRange(min=1),

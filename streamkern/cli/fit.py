@@ -46,9 +46,6 @@ def fit(console: Console, **options: Any) -> None:
     with prepared(console, options, job, template, labels=labels) as source:
         keep_moments = bool(options.get("report"))
         how: Any = {"checkpoint": options["checkpoint"], "keep_moments": keep_moments}
-            "checkpoint": options["checkpoint"],
-            "keep_moments": bool(options.get("report")),
-        }
         model = problem.fit(given, (source, None, None), template=template, **how)
         save_model(console, model, options, source)
     show_model(console, "Fitted", model, options["out"])

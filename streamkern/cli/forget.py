@@ -16,7 +16,7 @@ from streamkern.cli.saving import save_moments
 @command(
     click.argument("moments", metavar="M.h5"),
     *shared.data_options,
-    shared.delimiter_option,
+    *shared.options_of_extensions("rows of a model"),
     click.option(
         "--out", metavar="NEW.h5", help="The moments file to write; by default M.h5 is replaced."
     ),

@@ -31,10 +31,9 @@ def inspect(console: Console, **options: Any) -> None:
     """
     from streamkern.errors import DataError, ParameterError
     from streamkern.parameters.parameters import Parameters
-    from streamkern.sources.headers import describe_file, matching
-    from streamkern.storage.table_rows import table_files
+    from streamkern.sources.headers import describe_file, matching, other_files
 
-    plan, problem, tables = None, shared.problem_of(options), table_files(options["data"])
+    plan, problem, (_, tables) = None, shared.problem_of(options), other_files(options["data"])
     paths = [] if tables else [path for each in options["data"] for path in matching(str(each))]
     files = {path: describe_file(path) for path in paths}
     for path, datasets in files.items():
@@ -45,7 +44,7 @@ def inspect(console: Console, **options: Any) -> None:
             source: Any = opened.source
             if tables:
                 _show_columns(console, source, tables)
-            if not tables or options["targets"]:
+            if not tables or options.get("targets"):
                 parameters = Parameters(n_components=options["components"])
                 rows = problem.source((source, None, None), parameters, None)
                 plan = problem.job(parameters).plan(rows)
@@ -66,9 +65,9 @@ def inspect(console: Console, **options: Any) -> None:
 
 def _show_columns(console: Console, source: Any, tables: Sequence[Path]) -> None:
     from streamkern.errors.formatting import listed
-    from streamkern.sources.preprocessing import recipe_of
+    from streamkern.sources.columns import columns_of
 
-    recipe: Any = recipe_of(source.describe())
+    recipe: Any = columns_of(source).recipe
     files = listed([table.name for table in tables], _MOST_FILES)
     console.table(f"{source.n_samples:,} rows of {files}", recipe.in_words(), ("column", "becomes"))
 

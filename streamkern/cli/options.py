@@ -28,11 +28,6 @@ def count_option(name: str, least: int, default: int, text: str) -> Decorator:
     return click.option(name, type=click.IntRange(min=least), default=default, help=text)
 
 
-def several_option(name: str, metavar: str, text: str, *more: str) -> Decorator:
-    """Return an option that may be given several times; `more` is what its parameter is called."""
-    return click.option(name, *more, multiple=True, metavar=metavar, help=text)
-
-
 def given_options(names: Collection[str]) -> list[click.Parameter]:
     """Return those of the options named that the command line gives a value to."""
     context = click.get_current_context()
@@ -62,35 +57,7 @@ data_options = (
     click.option("--y", default="y", help="Dataset of targets."),
     weights_option,
 )
-delimiter_option = click.option(
-    "--delimiter",
-    metavar="CHAR",
-    callback=lambda _context, _option, text: "\t" if text == "tab" else text,
-    help="What stands between the cells of a CSV, as ';' or tab; by default a comma.",
-)
-number_options = (
-    click.option("--decimal", metavar="CHAR", help="Decimal mark of numbers in a CSV: , for 1,5."),
-    click.option("--thousands", metavar="CHAR", help="Mark in numbers in a CSV: , for 1,234."),
-)
-id_option = several_option(
-    "--id",
-    "NAME",
-    "Column of a table that says which row it is: no input, and `predict` carries it along.",
-    "ids",
-)
-table_options = (
-    several_option(
-        "--target",
-        "NAME",
-        "Column of a target, where DATA is a table; may be given several times.",
-        "targets",
-    ),
-    id_option,
-    delimiter_option,
-    *number_options,
-)
-# Of commands that take tables without a model that knows how.
-rows_options = (*data_options, *table_options)
+rows_options = (*data_options, *options_of_extensions("rows"))
 place_options = (
     *options_of_extensions("place"),
     click.option(

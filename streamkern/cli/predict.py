@@ -21,7 +21,7 @@ _OF_ROWS = ("x", "delimiter", "on_bad_rows", "support")
     click.argument("model"),
     click.argument("data", nargs=-1, metavar="[DATA...]"),
     shared.x_option,
-    shared.delimiter_option,
+    *shared.options_of_extensions("rows of a model"),
     shared.out_option("PRED.h5", "What to write; also .csv, .parquet."),
     *shared.options_of_extensions("predict"),
     click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std."),

@@ -6,7 +6,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +14,16 @@ import click
 from streamkern.cli.job import ELSEWHERE, check_outputs, is_named, place_of
 from streamkern.cli.options import refuse_given
 from streamkern.errors import ModelFileError, ParameterError
+from streamkern.registry import more_options
 
 if TYPE_CHECKING:
     from streamkern.cli.console import Console
     from streamkern.models.fitted_model import FittedModel
     from streamkern.parameters.plan import Job
     from streamkern.parameters.template import Template
+    from streamkern.sources.base import Opened
+    from streamkern.sources.columns import Columns
     from streamkern.sources.hdf5 import HDF5Source
-    from streamkern.sources.preprocessing.column_names import Columns
-    from streamkern.storage.table_rows import Opened
 
 
 @contextmanager
@@ -42,24 +42,30 @@ def opened_rows(
     command, or else in the folder for temporary files.
     """
     from streamkern.parameters.fit_options import fold_column
+    from streamkern.sources.base import Opened
+    from streamkern.sources.headers import other_files
     from streamkern.storage.hdf5_files import FORMATS
-    from streamkern.storage.table_rows import Opened, opened_tables, table_files
 
     out = options.get("out")
-    tables = table_files(options["data"])
-    if not tables:
+    tables, files = other_files(options["data"])
+    if not files:
         yield Opened(_hdf5(options, columns, labels=labels, with_targets=with_targets))
         return
     refuse_given(("x", "y"), "names a dataset of HDF5, and tables have none; leave it out.")
-    recipe = _recipe(options, columns, tables[0])
+    recipe = None if columns is None else columns.recipe
+    if columns is not None and recipe is None:
+        raise ModelFileError(
+            f"{options.get('model') or options.get('like')} was not fitted to a table, so "
+            f"{files[0]} cannot become inputs; convert it to HDF5."
+        )
     if out:
         formats = FORMATS if columns else ("HDF5",)
-        check_outputs(options | {"data": tables}, formats=formats)
+        check_outputs(options | {"data": files}, formats=formats)
     how: Any = {"with_targets": with_targets, "with_ids": not with_targets, "labels": labels}
     how["fold_column"] = fold_column(options.get("fold_by"))
     how |= {"targets": options.get("targets") or (() if options.get("y") else None)}
     folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
-    with opened_tables(tables, recipe, folder, **how) as opened:
+    with tables.opened(files, recipe, options, folder, **how) as opened:
         yield opened
 
 
@@ -72,28 +78,10 @@ def _hdf5(
     how: Any = {"weights": weights, "labels": labels and with_targets}
     source = open_hdf5(options["data"], options["x"], y, **how)
     why = "is for tables, CSV or Parquet, but DATA is HDF5; leave it out."
-    refuse_given(("targets", "ids", "delimiter", "decimal", "thousands"), why)
+    refuse_given([name for each in more_options("rows") for name in each.NAMES], why)
     if columns is not None:
         columns.check_inputs(source)
     return source
-
-
-def _recipe(options: dict[str, Any], columns: Columns | None, table: Path) -> Any:
-    """Return the recipe of a model, with what the options say; or what they say of a new one."""
-    from streamkern.sources.preprocessing import RecipeOptions
-
-    names = ("weights", "delimiter", "decimal", "thousands", "ids")
-    given: Any = {name: options[name] for name in names if options.get(name)}
-    asked = RecipeOptions(**given, drop=options.get("drop", ()))
-    if columns is None:
-        return asked
-    recipe = columns.recipe
-    if recipe is None:
-        raise ModelFileError(
-            f"{options.get('model') or options.get('like')} was not fitted to a table, so {table} "
-            f"cannot become inputs; convert it to HDF5."
-        )
-    return replace(recipe.of_targets(options.get("targets") or ()), **given)
 
 
 @contextmanager

@@ -13,14 +13,15 @@ from streamkern.estimators.conventions import (
     checked_rows,
     checked_targets,
     data_errors,
-    encoded,
 )
 from streamkern.estimators.growing import PartialFitState
 from streamkern.estimators.paths import are_paths, opened_paths
 from streamkern.models.fitted_model import FittedModel, through
 from streamkern.parameters.template import Template
+from streamkern.registry import extension
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import NamedRows
+from streamkern.sources.columns import Columns, Recipe
 from streamkern.sources.containers import (
     as_table,
     column_names,
@@ -30,9 +31,6 @@ from streamkern.sources.containers import (
     unwrapped,
     with_named_columns,
 )
-from streamkern.sources.preprocessing import Recipe
-from streamkern.sources.preprocessing.column_names import Columns
-from streamkern.sources.preprocessing.discovery import recipe_of_frame
 
 Estimator = TypeVar("Estimator")
 
@@ -148,13 +146,14 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         is_table = is_frame(X) or is_dask_frame(X)
         is_new = first and recipe is None and is_table
         if is_new:
-            recipe = recipe_of_frame(X, keep_missing=self._skips)
+            discovery = extension("tables", "discovery")
+            recipe = discovery.recipe_of_frame(X, keep_missing=self._skips)
         # Numbers are inputs as they are: a fit notes their names, which are asked for in arrays.
         are_inputs = is_new or not (first or is_table or (recipe is not None and recipe.is_plain))
         if recipe is None or (recipe.keeps_numbers and are_inputs):
             rows = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
         else:
-            rows = encoded(recipe, X, None if first or quiet else self._told)
+            rows = recipe.encoded(X, None if first or quiet else self._told)
             if not is_lazy(rows):
                 limits = {"ensure_all_finite": False, "ensure_min_samples": fewest}
                 with data_errors():

@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from streamkern.errors import DataError, ParameterError, warn
-from streamkern.errors.formatting import listed
+from streamkern.errors import DataError, ParameterError
 from streamkern.estimators.paths import are_paths
 from streamkern.kernels import Kernel
 from streamkern.parameters.parameters import first_kernel_of
@@ -23,15 +22,12 @@ from streamkern.sources.containers import (
     as_numbers,
     as_table,
     is_dask_frame,
-    is_frame,
     is_lazy,
     lazy_frame,
     unwrapped,
     with_coordinates,
 )
 from streamkern.sources.nonfinite_rows import bad_columns
-from streamkern.sources.preprocessing import Recipe
-from streamkern.sources.preprocessing.column_encoders import Tally
 
 
 def keep_parameters(estimator: Any, given: dict[str, Any]) -> None:
@@ -150,36 +146,6 @@ def check_finite(estimator: Any, rows: Any, names: Any, *, finite: bool) -> None
             f"{bad_columns(names, counts.tolist())}; {may_skip}fill missing cells, as "
             f"`streamkern convert` and a fit to a data frame with missing cells do."
         )
-
-
-def encoded(recipe: Recipe, X: Any, told: set[str] | None) -> Any:
-    """Return the inputs that a table becomes, lazily for one of Dask; other rows are inputs.
-
-    It warns of cells of tables in memory that the recipe did not expect, but for kinds of them that
-    are `told` of already; not of rows of a fit, for which that is None.
-    """
-    if is_dask_frame(X):
-        return X.map_partitions(_encoded_part, recipe, meta=_encoded_part(meta_of(X), recipe))
-    if not is_frame(X):
-        names = recipe.feature_names
-        if told is not None and not recipe.is_plain and "names" not in told:
-            told.add("names")
-            warn(
-                f"X has no names of columns, so it is taken for the {len(names)} inputs that are "
-                f"made of a table: {listed(names, 5)}; give a data frame to have them made."
-            )
-        return X
-    tally = Tally()
-    rows = recipe.transform(X, tally)
-    if told is not None:
-        tally.warn(told)
-    return rows
-
-
-def _encoded_part(part: Any, recipe: Recipe) -> Any:
-    import pandas as pd  # noqa: PLC0415  slow, and whoever has a Dask frame has imported it
-
-    return pd.DataFrame(recipe.transform(part), index=part.index)
 
 
 def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool) -> Any:

@@ -12,9 +12,9 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.fit_options import GROUPS, TIMES, fold_column
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.sources import Source, open_hdf5
+from streamkern.sources.columns import Recipe, columns_of
 from streamkern.sources.containers import column_names
-from streamkern.sources.preprocessing import Recipe, RecipeOptions, recipe_of
-from streamkern.storage.table_rows import opened_tables, table_files
+from streamkern.sources.headers import other_files
 
 
 def with_fold_column(
@@ -67,30 +67,28 @@ def opened_paths(
     of tables are converted in TMPDIR, and go when the source does.  `told` is as of a `Tally`.
     """
     paths = list(map(os.fspath, X if isinstance(X, (list, tuple)) else [X]))
-    tables = table_files(paths)
+    tables, files = other_files(paths)
     named = () if y is None else (y,) if isinstance(y, str) else tuple(y)
     are_names = all(isinstance(name, str) for name in named) and isinstance(weights, str | None)
-    if not are_names or (len(named) > 1 and not tables):
+    if not are_names or (len(named) > 1 and not files):
         raise DataError(
             f"the rows are in {paths[0]}, so y and sample_weight are names of what it holds, of "
             f"HDF5 one dataset each, not values; give such names."
         )
-    if not tables:
+    if not files:
         y = (named or ("y",))[0] if targets else None
         return open_hdf5(paths, y=y, weights=weights, labels=labels and targets)
-    asked: Any = RecipeOptions(weights=weights)
-    if recipe is not None:
-        asked = replace(recipe.of_targets(named), weights=weights or recipe.weights)
     how: Any = {"with_ids": not targets, "with_targets": targets or weights is not None}
     how["fold_column"] = fold_column(fold_by)
     how |= {"targets": named if targets else None, "labels": labels, "told": told}
     folder = Path(tempfile.gettempdir())
     with ExitStack() as stack:
-        opened = stack.enter_context(opened_tables(tables, asked, folder, **how))
-        made = recipe_of(opened.source.describe())
+        asked = {"weights": weights}
+        opened = stack.enter_context(tables.opened(files, recipe, asked, folder, **how))
+        made = columns_of(opened.source).recipe
         if as_they_are and made is not None and not made.keeps_numbers:
             raise DataError(
-                f"{tables[0]} has other cells than numbers, but the model was not fitted to a "
+                f"{files[0]} has other cells than numbers, but the model was not fitted to a "
                 f"table, which would say what becomes of them; give numbers, or fit it to a table."
             )
         kept = set[Any]()  # which lives as long as the source, and those made of it

@@ -26,7 +26,7 @@ from streamkern.parameters.template import Template, check_targets
 from streamkern.predict.support import SupportRows
 from streamkern.runtime.memory import check_free
 from streamkern.solvers.completion import WHOLE, Completion
-from streamkern.sources.preprocessing.column_names import Columns
+from streamkern.sources.columns import Columns
 from streamkern.sources.target_encoding import NUMBERS, TargetEncoding
 from streamkern.statistics import FeatureSums, FoldStatistics, RowIndex, RowSample, Triangle
 

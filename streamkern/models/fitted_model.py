@@ -29,7 +29,7 @@ from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.solve import NormalEquations
 from streamkern.solve.solution import LeadingEquations
 from streamkern.sources import Source
-from streamkern.sources.preprocessing.column_names import Columns, columns_of
+from streamkern.sources.columns import Columns, columns_of
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.codec import Kind, restored_map, write_card
 from streamkern.storage.untrusted import finite_array, finite_arrays

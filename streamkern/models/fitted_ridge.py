@@ -46,8 +46,8 @@ from streamkern.solve import NormalEquations
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows
+from streamkern.sources.columns import Columns
 from streamkern.sources.containers import is_dask_array
-from streamkern.sources.preprocessing.column_names import Columns
 from streamkern.sources.target_encoding import NUMBERS, TargetEncoding
 from streamkern.storage.codec import MODEL, map_card
 

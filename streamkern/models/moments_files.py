@@ -31,7 +31,7 @@ from streamkern.models.fitted_model import described_kernel, restored_kernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.registry import encoding_in, extension
-from streamkern.sources.preprocessing.column_names import Columns
+from streamkern.sources.columns import Columns
 from streamkern.sources.target_encoding import NUMBERS
 from streamkern.statistics import FeatureSums, FoldStatistics, Moments, RowIndex, unplaced_folds
 from streamkern.statistics.triangle import Triangle

@@ -13,7 +13,7 @@ from streamkern.errors.formatting import listed, listed_apart
 from streamkern.features import LEVELS
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.parameters.fit_report import FitReport
-from streamkern.sources.preprocessing.column_names import Columns
+from streamkern.sources.columns import Columns
 from streamkern.statistics import FoldStatistics, RowIndex, unplaced_folds
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from streamkern.engine.reduction import PassResult
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
+from streamkern.sources.columns import Columns, columns_of
 from streamkern.sources.hdf5 import without_folders
-from streamkern.sources.preprocessing.column_names import Columns, columns_of
 from streamkern.sources.target_encoding import encoding_of
 
 # Inputs up to which a model knows their range, for predictions on a grid.

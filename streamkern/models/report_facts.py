@@ -14,7 +14,7 @@ from streamkern.predict.deviation import roots
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import NormalEquations, RidgeSolution
 from streamkern.solvers.penalty_search import Size
-from streamkern.sources.preprocessing.column_names import Columns
+from streamkern.sources.columns import Columns
 
 _MOST_CLASSES = 8
 # Rows of a summary that a line has no room for.

@@ -13,7 +13,7 @@ from streamkern.errors.formatting import listed
 from streamkern.models.report_facts import brief
 from streamkern.parameters.fit_report import FitReport
 from streamkern.runtime.memory import in_words
-from streamkern.sources.preprocessing.column_names import Columns
+from streamkern.sources.columns import Columns
 
 Number = Callable[[Any], str]
 _Columns = Literal["dropped_columns", "nearly_constant_columns"]

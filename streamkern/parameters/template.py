@@ -9,7 +9,7 @@ from streamkern.features.metric import standardizer_of
 from streamkern.kernels import Kernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.sources import Source
-from streamkern.sources.preprocessing.column_names import Columns, columns_of
+from streamkern.sources.columns import Columns, columns_of
 from streamkern.sources.target_encoding import NUMBERS, TargetEncoding
 from streamkern.statistics import FeatureSums
 

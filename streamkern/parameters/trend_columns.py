@@ -30,7 +30,7 @@ def checked_trend(trend: Any) -> Asked | None:
 
 def trend_of_source(asked: Asked, source: Source) -> Asked:
     """Return a trend with the numbers of columns in the place of their names."""
-    from streamkern.sources.preprocessing.column_names import MOST_NAMED, columns_of
+    from streamkern.sources.columns import MOST_NAMED, columns_of
 
     names, p = columns_of(source).input_names or [], source.n_features
     places: dict[Any, int] = {name: j for j, name in enumerate(names)}

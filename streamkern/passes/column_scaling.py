@@ -14,9 +14,7 @@ from streamkern.features.exact_products import sure
 from streamkern.kernels import Linear, ShiftInvariantKernel
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.sources import Source
-from streamkern.sources.preprocessing import recipe_of
-from streamkern.sources.preprocessing.column_encoders import Categories
-from streamkern.sources.preprocessing.column_names import columns_of
+from streamkern.sources.columns import columns_of, recipe_of
 from streamkern.statistics import ColumnStatistics, RowSample
 
 # Deviations from zero at which single precision was off by a tenth of those of the targets.
@@ -212,7 +210,7 @@ def categories_of(
     groups, first = list[list[int]](), 0
     for column in () if recipe is None else recipe.columns:
         places = np.arange(first, first := first + len(column.inputs()))
-        if isinstance(column, Categories):
+        if column.kind == "categories":
             groups.append(places[varies[places]].tolist())
             are[places] = False
     found, taken = list[list[int]](), np.zeros(len(X), dtype=bool)

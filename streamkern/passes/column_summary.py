@@ -29,8 +29,8 @@ from streamkern.passes.column_scaling import (
 )
 from streamkern.passes.fit_context import FitContext
 from streamkern.sources import Block, Source
+from streamkern.sources.columns import columns_of
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
-from streamkern.sources.preprocessing.column_names import columns_of
 from streamkern.statistics import ColumnStatistics, Composite, RowIndex, RowSample
 
 # A standard deviation so many times as wide as half of the rows is that of a few values.

@@ -211,6 +211,14 @@ class Source(ABC):
         return tuple(shards)
 
 
+class Opened(NamedTuple):
+    """Rows of files, how many others have no label, and counts of cells not expected there."""
+
+    source: Any
+    unlabelled: int = 0
+    unexpected: dict[str, int] = {}  # noqa: RUF012  nobody changes it
+
+
 @contextmanager
 def naming_rows(source: Source, shards: Sequence[Shard], name: str) -> Iterator[None]:
     """Say where the rows are that workers died at, whose sums overflowed, or that are refused."""

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable, Collection
 from functools import partial, wraps
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,22 @@ from streamkern.errors.formatting import listed
 from streamkern.runtime.resources import current_client
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 from streamkern.sources.missing_values import missing_values_of
-from streamkern.sources.preprocessing.cells import LazyModule, pa
+
+
+class LazyModule:
+    """A module that is imported when something of it is needed, because that is slow."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        vars(self)[name] = found = getattr(import_module(self._name), name)
+        return found
+
 
 da: Any = LazyModule("dask.array")
 dd: Any = LazyModule("dask.dataframe")
+pa: Any = LazyModule("pyarrow")
 # Libraries whose tables have names.
 _NAMED = ("pandas", "polars")
 _FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table"}

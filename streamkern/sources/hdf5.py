@@ -14,8 +14,8 @@ from streamkern.sources.base import Segment, Shard, Source, rounding_of
 from streamkern.sources.hdf5_opening import CHUNK_CACHE_BYTES
 from streamkern.sources.headers import FileRows, describe_rows, matching
 from streamkern.sources.label_columns import LabelColumn
-from streamkern.sources.object_stores import BLOCK_BYTES, BLOCKS, StoredFile, in_threads
 from streamkern.sources.shard_reader import Column, HDF5Labels, HDF5Reader, Piece
+from streamkern.sources.stored_files import StoredFile, in_threads
 
 _SINGLE_EXACT = {"b1", "f2", "f4", "i1", "u1", "i2", "u2"}
 
@@ -37,7 +37,7 @@ class HDF5Source(Source):
         # Blocks are single where that holds every stored value exactly.
         is_single = all(file.dtype in _SINGLE_EXACT for file in self.files)
         largest = max(file.chunk_bytes for file in self.files)
-        is_stored = any(isinstance(file.path, StoredFile) for file in self.files)
+        stored = [f.path.kept_bytes for f in self.files if isinstance(f.path, StoredFile)]
         vars(self).update(  # frozen for all others
             n_samples=sum(file.n_rows for file in self.files),
             n_features=first.n_features,
@@ -46,7 +46,7 @@ class HDF5Source(Source):
             dtype=np.dtype(np.float32 if is_single else np.float64),
             rounding=max(map(rounding_of, dtypes)),
             # What is kept of a file in a store counts too, and a chunk on its way from there.
-            chunk_bytes=2 * largest + BLOCK_BYTES * BLOCKS if is_stored else largest,
+            chunk_bytes=2 * largest + max(stored) if stored else largest,
             paths=[path for file in self.files for path in file.paths],
             ids=first.ids if all(file.ids == first.ids for file in self.files) else (),
         )

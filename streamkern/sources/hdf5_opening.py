@@ -1,4 +1,4 @@
-"""Opening HDF5 files, here and in stores, with retries, or saying why one cannot be opened."""
+"""Opening HDF5 files, with retries, or saying why one cannot be opened."""
 
 import errno
 import os
@@ -7,14 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from traceback import clear_frames
 from typing import TypeVar
 
 import h5py
 
 from streamkern.errors import DataError
-from streamkern.runtime import garbage_collector
-from streamkern.sources.object_stores import RangeFile, StoredFile, StoreError
+from streamkern.sources.stored_files import StoredFile, StoreError
 
 # HDF5's own default; a chunk cache is raised above it where a row of chunks is larger.
 CHUNK_CACHE_BYTES = 8 << 20
@@ -52,47 +50,16 @@ def opened(
 ) -> Iterator[h5py.File]:
     """Open a file for reading, or raise DataError saying why it cannot be, by its name if given."""
     if isinstance(where, StoredFile):
-        with _opened_in_store(where, cache_bytes) as file:
+        with where.opened(cache_bytes) as file:
             yield file
         return
     try:
         file = open_local(where, cache_bytes)
     except OSError as error:
-        why = _why_not_opened(error, where, lambda: h5py.is_hdf5(where))
+        why = why_not_opened(error, where, lambda: h5py.is_hdf5(where))
         raise DataError(f"{name or where} {why}") from error
     with file:
         yield file
-
-
-@contextmanager
-def _opened_in_store(stored: StoredFile, cache_bytes: int) -> Iterator[h5py.File]:
-    """Open a file in a store, for which the garbage collector is paused (see there)."""
-    try:
-        garbage_collector.pause()
-        with RangeFile(stored) as raw:
-            try:
-                with _open_range(raw, cache_bytes) as file:
-                    yield file
-            except Exception as error:
-                if raw.failure is None or error.__cause__ is raw.failure:
-                    raise
-    finally:
-        garbage_collector.resume()
-    if raw.failure is not None:  # whatever HDF5 made of that
-        raise DataError(f"{stored} {raw.failure}")
-
-
-@contextmanager
-def in_use(path: str) -> Iterator[None]:
-    """Let the garbage collector work while HDF5 does not read from a store."""
-    if not isinstance(path, StoredFile):
-        yield
-        return
-    garbage_collector.resume()
-    try:
-        yield
-    finally:
-        garbage_collector.pause()
 
 
 def open_local(path: str | Path, cache_bytes: int = CHUNK_CACHE_BYTES) -> h5py.File:
@@ -115,17 +82,6 @@ def open_local(path: str | Path, cache_bytes: int = CHUNK_CACHE_BYTES) -> h5py.F
         return attempt(locking=False)
 
     return with_retries(attempt, lambda error: error.errno in _PASSING)
-
-
-def _open_range(raw: RangeFile, cache_bytes: int) -> h5py.File:
-    try:
-        return h5py.File(raw, "r", rdcc_nbytes=cache_bytes)
-    except OSError as error:
-        unsigned = "signature not found" in str(error)
-        why = _why_not_opened(error, str(raw), lambda: not unsigned)
-        # What its frames hold would crash h5py 3.16 if it lived to the end of the program.
-        clear_frames(error.__traceback__)
-    raise DataError(f"{raw} {why}")  # out of the handler, to take nothing along
 
 
 def with_retries(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
@@ -155,7 +111,7 @@ def known_reason(error: Exception) -> str:
     return next((why for words, why in _KNOWN_REASONS.items() if words in said), "")
 
 
-def _why_not_opened(error: OSError, name: str, is_hdf5: Callable[[], bool]) -> str:
+def why_not_opened(error: OSError, name: str, is_hdf5: Callable[[], bool]) -> str:
     if known := known_reason(error):
         return known
     if not is_hdf5():

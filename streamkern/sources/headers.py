@@ -3,7 +3,8 @@
 import glob
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ import h5py
 from streamkern.errors import DataError
 from streamkern.errors.formatting import turned_by
 from streamkern.errors.urls import is_url
+from streamkern.registry import opener
+from streamkern.sources.columns import RECIPE, recipe_class
 from streamkern.sources.dataset_checks import (
     Tables,
     datasets_of,
@@ -21,8 +24,7 @@ from streamkern.sources.dataset_checks import (
     type_of,
 )
 from streamkern.sources.hdf5_opening import opened, undamaged
-from streamkern.sources.object_stores import StoredFile, files_at
-from streamkern.sources.preprocessing import RECIPE, Recipe
+from streamkern.sources.stored_files import StoredFile
 
 # Of URLs that are paths.
 _LOCAL = ("file", "local")
@@ -60,10 +62,7 @@ class FileRows(NamedTuple):
     @property
     def paths(self) -> list[str]:
         """The file that the rows are read from, unless it is in a store."""
-        if isinstance(self.path, StoredFile):
-            protocol, path = self.path.place
-            return [path] if protocol in _LOCAL else []
-        return [self.path]
+        return self.path.paths if isinstance(self.path, StoredFile) else [self.path]
 
     @property
     def columns(self) -> str:
@@ -82,13 +81,27 @@ def matching(pattern: str, storage_options: Mapping[str, Any] | None = None) -> 
     if mark and protocol in _LOCAL:
         pattern = path
     elif is_url(pattern):
-        return list(files_at(pattern, storage_options or {}))
+        return list(opener("://").files_at(pattern, storage_options or {}))
     if not glob.has_magic(pattern) or Path(pattern).exists():
         return [pattern]
     found = sorted(glob.glob(pattern))  # noqa: PTH207  patterns may be absolute
     if not found:
         raise DataError(f"no file matches {pattern}; check the pattern and where you are.")
     return found
+
+
+def other_files(paths: Sequence[str | Path]) -> tuple[Any, list[Path]]:
+    """Return what opens files that paths, patterns and folders stand for, and these files.
+
+    That is a module of an extension, with `files_of` and `opened`; None where files are HDF5.
+    """
+    for path in map(str, paths):
+        named = [path] if is_url(path) else matching(path)
+        inside = map(str, Path(path).rglob("*")) if Path(path).is_dir() else ()
+        for module in filter(None, map(opener, chain(named, inside))):
+            if files := module.files_of(paths):
+                return module, files
+    return None, []
 
 
 def describe_rows(
@@ -183,7 +196,7 @@ def _recipe(file: h5py.File, shape: tuple[int, int]) -> tuple[str, tuple[str, ..
     if dataset.id.get_storage_size() < size or dataset.shape or dataset.dtype.kind != "S":
         raise ValueError("a recipe that is no text of fixed length")
     text = bytes(dataset[()]).decode()
-    recipe = Recipe.from_json(text)
+    recipe = recipe_class().from_json(text)
     if len(recipe.feature_names) != shape[1]:
         return "", ()
     held = (name for name in recipe.ids if _holds(file, name))

@@ -14,7 +14,7 @@ from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.runtime.sparse_rows import SparseRows
 from streamkern.sources.base import Block, Source
-from streamkern.sources.preprocessing.column_names import MOST_NAMED, columns_of
+from streamkern.sources.columns import MOST_NAMED, columns_of
 
 
 def finite_rows(block: Block) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -15,10 +16,10 @@ from streamkern.errors import DataError
 from streamkern.runtime.timing import timed
 from streamkern.sources.base import Block, Reader, Shard
 from streamkern.sources.dataset_checks import Tables, filters_of, is_text
-from streamkern.sources.hdf5_opening import OUTAGES, in_use, opened, undamaged, with_retries
+from streamkern.sources.hdf5_opening import OUTAGES, opened, undamaged, with_retries
 from streamkern.sources.label_columns import LABELS_AT_ONCE, LabelColumn
 from streamkern.sources.missing_values import MissingValues, missing_values_of
-from streamkern.sources.object_stores import StoreError
+from streamkern.sources.stored_files import StoredFile, StoreError
 
 if TYPE_CHECKING:
     import h5py
@@ -76,7 +77,8 @@ class HDF5Reader(Reader):
                             missing.mark(into[part])
                     row, filled = stop, part.stop
                     if filled == n_rows:
-                        with in_use(piece.path):
+                        path = piece.path
+                        with path.in_use() if isinstance(path, StoredFile) else nullcontext():
                             yield _block(held, filled, place)
                         place, filled = place + filled, 0
                         held, spare = spare, held

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
-from streamkern.errors import DataError, ModelFileError, first_line
+from streamkern.errors import ModelFileError, first_line
 from streamkern.errors.checks import is_integer
 from streamkern.errors.formatting import json_text
 from streamkern.features import MAPS, FeatureMap
 from streamkern.sources.hdf5_opening import known_reason, open_local
-from streamkern.sources.preprocessing import RECIPE, Recipe, recipe_of
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage import untrusted
 from streamkern.storage.hdf5_files import new_hdf5
@@ -110,46 +109,13 @@ def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
         )
 
 
-def _kind_in(file: h5py.File) -> Kind | None:
-    return KINDS.get(str(untrusted.mark(file, "format")))
-
-
 def kind_of(path: str | Path) -> Kind | None:
     """Return the kind of a file, None where it is none of ours."""
     try:
         with open_local(path) as file:
-            return _kind_in(file)
+            return KINDS.get(str(untrusted.mark(file, "format")))
     except untrusted.DAMAGE:
         return None
-
-
-def read_recipe(path: str | Path) -> Recipe:
-    """Read how a table became inputs, from a file of rows, of a model of any kind or of moments."""
-    path = local_path(path)
-    try:
-        with open_local(path) as file:
-            kind = _kind_in(file)
-            if kind is None and file.get(RECIPE, getlink=True) is not None:
-                return Recipe.from_json(untrusted.text(file, RECIPE))
-    except untrusted.DAMAGE as error:
-        why = known_reason(error) or (
-            f"has no recipe that can be read ({first_line(error)}); give a file that `streamkern "
-            f"convert` wrote from a table."
-        )
-        raise DataError(f"{path} {why}") from error
-    if kind is None:
-        raise DataError(
-            f"{path} has no recipe of a table; give a file that `streamkern convert` wrote from "
-            f"CSV or Parquet."
-        )
-    with opened_card(path, kind) as (_, card):
-        recipe = recipe_of(card.get("report", {}).get("data", {}))
-    if recipe is None:
-        raise ModelFileError(
-            f"{path} was not fitted to a table that `streamkern convert` read, and has no recipe; "
-            f"give rows in HDF5."
-        )
-    return recipe
 
 
 def map_card(feature_map: FeatureMap, precision: str) -> dict[str, Any]:

@@ -1,6 +1,5 @@
-"""New HDF5 files on a disk that may be full, and tables of rows in HDF5, CSV and Parquet."""
+"""New HDF5 files on a disk that may be full, and rows in them."""
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,9 +13,9 @@ import numpy as np
 
 from streamkern._typing import Array
 from streamkern.errors import DataError, OutputError
+from streamkern.registry import extension
 from streamkern.runtime.stopping import between_callbacks, not_interrupted
 from streamkern.sources.hdf5_opening import open_local
-from streamkern.sources.preprocessing.cells import csv, pa, parquet
 from streamkern.storage.outputs import check_format, check_output, replacing
 from streamkern.storage.temporary_paths import temporary_path
 
@@ -25,8 +24,6 @@ _CHUNK_BYTES = 1 << 20
 _ATTRIBUTE_BYTES = 60_000
 # After so many bytes a writer lets go of what it wrote.
 _RELEASED_BYTES = 32 << 20
-# Of a table of rows, that are in memory at a time.
-_ROWS = 65_536
 # The attribute that lists the datasets of ids.
 IDS = "id_names"
 FORMATS = ("HDF5", "CSV", "Parquet")
@@ -157,6 +154,7 @@ def exported(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     if target.suffix.lower() not in (".csv", ".parquet"):
         yield target
         return
+    tables = extension("tables", "written_tables")
     with temporary_path(folder) as made:
         made.mkdir(mode=0o700)
         written = made / "rows.h5"
@@ -165,34 +163,4 @@ def exported(path: str | Path, *, force: bool = False) -> Iterator[Path]:
         except OutputError as error:
             raise OutputError(str(error).replace(str(written), str(target))) from error
         with replacing(target, force=force) as temporary, open_local(written) as file:
-            _write_table(file, temporary, target.suffix.lower())
-
-
-def _write_table(file: h5py.File, path: Path, ending: str) -> None:
-    opened = csv.CSVWriter if ending == ".csv" else parquet.ParquetWriter
-    names = json.loads(file.attrs.get(IDS, "[]"))
-    names += [name for name in file if name == "X" or name.startswith("y_")]
-    names += ["support"] * ("support" in file and "support" not in names)
-    classes = _decoded(file["classes"][:]) if "classes" in file else []
-    writer: Any = None
-    for start in range(0, len(file[names[0]]), _ROWS):
-        columns = {}
-        for name in names:
-            part = file[name][start : start + _ROWS]
-            if part.ndim == 1:
-                columns[name] = part
-            else:
-                ends = classes if len(classes) == part.shape[1] else range(part.shape[1])
-                columns |= {f"{name}_{end}": each for end, each in zip(ends, part.T, strict=True)}
-        arrays = [pa.array(_decoded(values)) for values in columns.values()]
-        batch = pa.record_batch(arrays, names=list(columns))
-        writer = writer or opened(path, batch.schema)
-        writer.write_batch(batch)
-    writer.close()
-
-
-def _decoded(values: Any) -> Any:
-    if values.dtype.kind == "f" or values.dtype == np.uint64:  # which Arrow takes for signed
-        return values.astype(values.dtype.newbyteorder("="), copy=False)
-    texts = values.tolist()
-    return [t.decode(errors="backslashreplace") if isinstance(t, bytes) else t for t in texts]
+            tables.write_table(file, temporary, target.suffix.lower())

@@ -1,17 +1,10 @@
-"""The folder that commands are run in: one for each test, with small rows in data.h5."""
+"""Files of all kinds that commands are run with."""
 
 import pytest
 from commandline import rows, write
 
 from streamkern import RandomFeatureRidge
 from streamkern.sources.shard_reader import HDF5Reader
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write("data.h5", *rows())
-    return tmp_path
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ from streamkern.models.fitted_model import (
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import Job
-from streamkern.sources.preprocessing.column_names import Columns, columns_of
+from streamkern.sources.columns import Columns, columns_of
 from streamkern.storage.codec import BOOSTED, map_card
 
 # Of a round, where none is given: several small maps do what one large map does.

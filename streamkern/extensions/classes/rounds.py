@@ -34,7 +34,7 @@ from streamkern.passes.checkpoint_job import checkpointed
 from streamkern.passes.fit_context import FitContext
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
-from streamkern.sources.preprocessing.column_names import columns_of
+from streamkern.sources.columns import columns_of
 
 if TYPE_CHECKING:
     from streamkern.extensions.classes.fitted_ensemble import Boosting

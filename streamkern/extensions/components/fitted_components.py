@@ -30,7 +30,7 @@ from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import DEFAULT_KERNEL, Parameters
 from streamkern.solve import Eigenbasis
 from streamkern.sources import Source
-from streamkern.sources.preprocessing.column_names import Columns
+from streamkern.sources.columns import Columns
 from streamkern.statistics import FoldStatistics, precision_of_features
 from streamkern.storage.codec import COMPONENTS, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays

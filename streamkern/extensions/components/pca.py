@@ -25,7 +25,7 @@ _OF_MOMENTS = (
     shared.rows_argument,
     shared.x_option,
     shared.weights_option,
-    *shared.table_options,
+    *shared.options_of_extensions("rows"),
     shared.out_option("PCA.h5", "The file of components to write."),
     click.option(
         "--components",
@@ -73,7 +73,7 @@ def pca(console: Console, **options: Any) -> None:
     else:
         given = values_of(options) | {"n_random_features": options["random_features"]}
         asked = ComponentOptions(n_components=wanted, **given)
-        alone = {"y": None, "targets": (), "drop": options["targets"]}
+        alone = {"y": None, "targets": (), "drop": options.get("targets", ())}
         with prepared(console, options | alone, Job(asked.passes(), {})) as source:
             found = asked.fit(source, checkpoint=options["checkpoint"])
     found.save(out, force=options["force"])

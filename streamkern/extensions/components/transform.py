@@ -14,7 +14,7 @@ from streamkern.cli.row_files import write_rows
     click.argument("model", metavar="PCA.h5"),
     shared.rows_argument,
     shared.x_option,
-    shared.delimiter_option,
+    *shared.options_of_extensions("rows of a model"),
     shared.out_option("Z.h5", "What to write; also .csv, .parquet."),
     *parameter_options("on_bad_rows"),
     *shared.place_options,

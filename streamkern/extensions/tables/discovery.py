@@ -9,8 +9,7 @@ import numpy as np
 
 from streamkern.errors import DataError, ParameterError, warn
 from streamkern.errors.formatting import listed
-from streamkern.runtime.private_names import meta_of
-from streamkern.sources.preprocessing.cells import (
+from streamkern.extensions.tables.cells import (
     MISSING,
     SINGLE_EXACT,
     TIME,
@@ -23,15 +22,10 @@ from streamkern.sources.preprocessing.cells import (
     texts,
     types,
 )
-from streamkern.sources.preprocessing.column_contents import MOST_BYTES, MOST_LEVELS, ColumnContents
-from streamkern.sources.preprocessing.column_encoders import (
-    Categories,
-    Column,
-    Numbers,
-    Ordinal,
-    Times,
-)
-from streamkern.sources.preprocessing.recipe import Recipe, reserved
+from streamkern.extensions.tables.column_contents import MOST_BYTES, MOST_LEVELS, ColumnContents
+from streamkern.extensions.tables.column_encoders import Categories, Column, Numbers, Ordinal, Times
+from streamkern.extensions.tables.recipe import Recipe, reserved
+from streamkern.runtime.private_names import meta_of
 
 # A target of text, and inputs of a column of categories.
 _MOST_LABELS, _MOST_INPUTS = 1_000, 64
@@ -203,7 +197,7 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
     if kinds and all(map(is_number, schema.types)) and (is_lazy or keep_missing):
         columns = map(Numbers, kinds)
         if not keep_missing:
-            from dask import compute  # noqa: PLC0415  tables of files need none
+            from dask import compute
 
             inputs = frame.drop(columns=[*index])
             means, absent = compute(inputs.mean(), inputs.isna().any())

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import DataError
-from streamkern.sources.preprocessing.cells import (
+from streamkern.extensions.tables.cells import (
     NUMBER,
     TIME,
     Writing,
@@ -24,7 +24,7 @@ from streamkern.sources.preprocessing.cells import (
     texts,
     types,
 )
-from streamkern.sources.preprocessing.column_encoders import PERIODS
+from streamkern.extensions.tables.column_encoders import PERIODS
 
 # Of a label or a category, in UTF-8: labels take as much in every row as the longest.
 MOST_BYTES = 1024

@@ -11,7 +11,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import warn
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.cells import Writing, numbers, places, seconds
+from streamkern.extensions.tables.cells import Writing, numbers, places, seconds
 
 # Seconds; a year is that of the Gregorian calendar, on average.
 PERIODS = {"day": 86_400.0, "week": 604_800.0, "year": 31_556_952.0}

@@ -10,20 +10,22 @@ import pytest
 from rows_read import python, store
 from servers import web_server
 
-from streamkern.runtime import garbage_collector
+from streamkern.extensions.stores import garbage_collector
+from streamkern.extensions.stores.files_at_urls import FileAtURL
+from streamkern.extensions.stores.requests import Target
 from streamkern.sources.hdf5_opening import opened
-from streamkern.sources.object_stores import StoredFile, Target
 
 # The thread that answers makes objects, as any does, while there is garbage of h5py's.
 PROGRAM = """
 import asyncio, gc, sys, threading
 import fsspec.asyn, h5py
 from streamkern import open_hdf5
-from streamkern.sources import Shard, object_stores
+from streamkern.extensions.stores import files_at_urls
+from streamkern.sources import Shard
 
 url, other = sys.argv[1:]
 file = h5py.File(other)
-asked = object_stores._request
+asked = files_at_urls.request
 
 async def make_objects():
     return [[] for _ in range(2000)]
@@ -37,7 +39,7 @@ def ask(*arguments):
     return asked(*arguments)
 
 source = open_hdf5(url)
-object_stores._request = ask
+files_at_urls.request = ask
 gc.set_threshold(100)
 were_on = [gc.isenabled() for block in source.reader(Shard(0, 0, 3000)).blocks(100)]
 print(len(were_on), all(were_on), gc.isenabled())
@@ -97,7 +99,7 @@ def test_ctrl_c_while_a_collection_is_waited_for_leaves_no_pause(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(garbage_collector.time, "sleep", interrupted)
-    file = StoredFile("s3://rows/a.h5", Target("s3://rows/a.h5", {}, "rows/a.h5"), 1, "")
+    file = FileAtURL("s3://rows/a.h5", Target("s3://rows/a.h5", {}, "rows/a.h5"), 1, "")
     with pytest.raises(KeyboardInterrupt), opened(file):
         pass
     assert gc.isenabled()

@@ -16,19 +16,20 @@ from servers import KEY, SECRET, late_proxy, web_server, web_server_without_rang
 import streamkern
 from streamkern import open_hdf5
 from streamkern.errors import DataError, ParameterError
+from streamkern.extensions.stores import files_at_urls, requests
 from streamkern.parameters.plan import plan_system
-from streamkern.sources import Shard, object_stores
+from streamkern.sources import Shard
 
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
-    monkeypatch.setattr(object_stores, "_WAITS", (0.01,) * 7)
+    monkeypatch.setattr(requests, "_WAITS", (0.01,) * 7)
 
 
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Have small files read as large ones are."""
-    monkeypatch.setattr(object_stores, "BLOCK_BYTES", 4 << 10)
+    monkeypatch.setattr(files_at_urls, "_BLOCK_BYTES", 4 << 10)
 
 
 def together(source, shard_rows=2000, block_rows=999):
@@ -135,8 +136,7 @@ def test_what_is_kept_of_a_file_is_in_the_plan(tmp_path, bucket):
     path = write(tmp_path / "a.h5", chunks=(256, P))
     source = open_hdf5(bucket.put(path), storage_options=bucket.options)
     plans = [plan_system(rows, 64, n_workers=1) for rows in (source, open_hdf5(path))]
-    kept = object_stores.BLOCK_BYTES * object_stores.BLOCKS
-    assert plans[0].worker_bytes - plans[1].worker_bytes >= kept
+    assert plans[0].worker_bytes - plans[1].worker_bytes >= source.files[0].path.kept_bytes
 
 
 # What goes wrong.

@@ -7,6 +7,7 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Console, command
 from streamkern.errors import ParameterError
+from streamkern.extensions.tables.table_options import SHARED, several_option
 
 # Columns that are named.
 _SHOWN = 50
@@ -15,24 +16,20 @@ _SHOWN = 50
 @command(
     click.argument("src"),
     click.argument("dst", metavar="DST.h5"),
-    shared.several_option(
+    several_option(
         "--target", "NAME", "Column of a target; may be given several times.", "targets"
     ),
     click.option("--no-target", is_flag=True, help="All columns are inputs, as for `predict`."),
-    shared.several_option(
-        "--categorical", "NAME", "Column of categories or labels that are numbers."
-    ),
-    shared.several_option(
+    several_option("--categorical", "NAME", "Column of categories or labels that are numbers."),
+    several_option(
         "--missing",
         "TEXT",
         "What means missing, in place of '?', 'NA', 'NaN', 'null' and the like.",
     ),
-    shared.several_option("--drop", "NAME", "Column to leave out."),
+    several_option("--drop", "NAME", "Column to leave out."),
     click.option("--weights", metavar="NAME", help="Column of weights of rows."),
     click.option("--impute", is_flag=True, help="Fill missing numbers of later tables too."),
-    shared.id_option,
-    shared.delimiter_option,
-    *shared.number_options,
+    *SHARED,
     click.option("--no-header", is_flag=True, help="SRC has no names; columns are 0, 1, 2, ..."),
     click.option("--like", metavar="FILE.h5", help="Do as for these rows, or for this model's."),
     shared.force_option,
@@ -50,7 +47,7 @@ def convert(console: Console, src: str, dst: str, **options: Any) -> None:
     input that says where. What became of every column is kept in DST.h5 and in models fitted to it,
     so `predict` and `evaluate` take such tables as they are.
     """
-    from streamkern.storage.table_conversion import convert as convert_table
+    from streamkern.extensions.tables.table_conversion import convert as convert_table
 
     targets = options["targets"]
     if options["no_target"] and targets:

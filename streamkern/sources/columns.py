@@ -2,17 +2,54 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed_apart
+from streamkern.registry import extension
 from streamkern.sources.base import Source
-from streamkern.sources.preprocessing.recipe import Recipe, recipe_of
 
 # Columns that are named in an error.
 MOST_NAMED = 5
+# The dataset of a file that holds the JSON of its recipe.
+RECIPE = "streamkern-recipe"
+
+
+class Recipe(Protocol):
+    """What makes numeric inputs of other rows, as far as models of these know it."""
+
+    columns: Sequence[Any]  # of other rows, each with its `name`, `kind` and `inputs()`
+    feature_names: list[str]  # of the inputs
+    targets: Sequence[str]
+    ids: Sequence[str]  # columns that go with predictions
+    left_out: Mapping[str, str]  # columns, and why
+    is_plain: bool  # whether all are numbers, and stay as they are
+    keeps_numbers: bool  # whether each is one input
+
+    def encoded(self, X: Any, told: set[str] | None) -> Any:
+        """Return the inputs that rows become, warning of cells that are not `told` of yet."""
+
+    def encodes_like(self, other: Self) -> bool:
+        """Say whether the same cells become the same inputs, but for missing ones."""
+
+    def in_words(self) -> list[tuple[str, str]]:
+        """Say of every column what it becomes, as pairs of a name and words."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON values, which `recipe_of` reads."""
+
+
+def recipe_of(data: Mapping[str, Any]) -> Recipe | None:
+    """Return the recipe in what a source says of itself, None where the rows had none."""
+    values = data.get("recipe")
+    return None if values is None else recipe_class().from_dict(values)
+
+
+def recipe_class() -> Any:
+    """Return the class of recipes, which reads those of files."""
+    return extension("tables", "recipe").Recipe
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,16 @@ import numpy as np
 from streamkern._typing import Array
 from streamkern.errors import DataError, ParameterError, first_line
 from streamkern.errors.formatting import listed, unknown
+from streamkern.extensions.tables.cells import csv, pa, parquet
+from streamkern.extensions.tables.discovery import RecipeOptions, discover
+from streamkern.extensions.tables.recipe import Recipe
+from streamkern.registry import EXTENSIONS
 from streamkern.runtime.memory import available_bytes, in_words
-from streamkern.sources.preprocessing import Recipe, RecipeOptions, discover
-from streamkern.sources.preprocessing.cells import csv, pa, parquet
 
 _PIECE_BYTES = 4 << 20
 # Of a wide table that are read at once, and of the first line of a CSV.
 _ROWS, _LINE_BYTES = 64, 8 << 20
-TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+TABLES = tuple(EXTENSIONS["tables"].files)
 _UNREADABLE = (
     *(OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, SyntaxError, CSVError),
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError),

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 
 from streamkern.errors import DataError, StreamkernWarning
-from streamkern.sources.preprocessing import RecipeOptions, discover
-from streamkern.sources.preprocessing.column_encoders import Categories, Numbers, Ordinal, Times
-from streamkern.sources.preprocessing.discovery import recipe_of_frame
+from streamkern.extensions.tables.column_encoders import Categories, Numbers, Ordinal, Times
+from streamkern.extensions.tables.discovery import RecipeOptions, discover, recipe_of_frame
 
 
 def found(columns, *, targets=(), rows=1000, is_written=True, **options):

@@ -1,16 +1,17 @@
 """Recipe: how rows of a table become inputs and targets, as one value that a file can hold."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.errors import DataError
+from streamkern.errors import DataError, ModelFileError, first_line, warn
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.cells import (
+from streamkern.extensions.tables.cells import (
     MISSING,
     Writing,
     arrow_table,
@@ -19,16 +20,15 @@ from streamkern.sources.preprocessing.cells import (
     places,
     plain_cells,
 )
-from streamkern.sources.preprocessing.column_encoders import (
-    KINDS,
-    Column,
-    Numbers,
-    Tally,
-    with_lists,
-)
+from streamkern.extensions.tables.column_encoders import KINDS, Column, Numbers, Tally, with_lists
+from streamkern.runtime.private_names import meta_of
+from streamkern.sources.columns import RECIPE, recipe_of
+from streamkern.sources.containers import is_dask_frame, is_frame
+from streamkern.sources.hdf5_opening import known_reason, open_local
+from streamkern.storage import untrusted
+from streamkern.storage.codec import kind_of, opened_card
+from streamkern.storage.outputs import local_path
 
-# The dataset of a file that holds its JSON.
-RECIPE = "streamkern-recipe"
 VERSION = 1
 # Datasets of rows, and of predictions beside those that begin with y_.
 _DATASETS = {"X", "y", "weights", "classes", RECIPE}
@@ -154,6 +154,30 @@ class Recipe:
             column.encode(cells_of(table, column.name), self.writing, out, tally)
         return X
 
+    def encoded(self, X: Any, told: set[str] | None) -> Any:
+        """Return the inputs that a table becomes, lazily for one of Dask; other rows are inputs.
+
+        It warns of cells of tables in memory that the recipe did not expect, but for kinds of them
+        that are `told` of already; not of rows of a fit, for which that is None.
+        """
+        if is_dask_frame(X):
+            meta = _encoded_part(meta_of(X), self)
+            return X.map_partitions(_encoded_part, self, meta=meta)
+        if not is_frame(X):
+            names = self.feature_names
+            if told is not None and not self.is_plain and "names" not in told:
+                told.add("names")
+                warn(
+                    f"X has no names of columns, so it is taken for the {len(names)} inputs that "
+                    f"are made of a table: {listed(names, 5)}; give a data frame to have them made."
+                )
+            return X
+        tally = Tally()
+        rows = self.transform(X, tally)
+        if told is not None:
+            tally.warn(told)
+        return rows
+
     def read_targets(self, frame: Any) -> Array | None:
         """Return the targets of rows of a table, (n,) or (n, q), None where the recipe has none.
 
@@ -271,15 +295,43 @@ class Recipe:
             raise ValueError("a recipe of no columns, or with one of them twice")
 
 
+def _encoded_part(part: Any, recipe: Recipe) -> Any:
+    import pandas as pd  # slow, and whoever has a Dask frame has imported it
+
+    return pd.DataFrame(recipe.transform(part), index=part.index)
+
+
+def read_recipe(path: str | Path) -> Recipe:
+    """Read how a table became inputs, from a file of rows, of a model of any kind or of moments."""
+    path = local_path(path)
+    if (kind := kind_of(path)) is not None:
+        with opened_card(path, kind) as (_, card):
+            recipe: Any = recipe_of(card.get("report", {}).get("data", {}))
+        if recipe is not None:
+            return recipe
+        raise ModelFileError(
+            f"{path} was not fitted to a table that `streamkern convert` read, and has no recipe; "
+            f"give rows in HDF5."
+        )
+    try:
+        with open_local(path) as file:
+            if file.get(RECIPE, getlink=True) is not None:
+                return Recipe.from_json(untrusted.text(file, RECIPE))
+    except untrusted.DAMAGE as error:
+        why = known_reason(error) or (
+            f"has no recipe that can be read ({first_line(error)}); give a file that `streamkern "
+            f"convert` wrote from a table."
+        )
+        raise DataError(f"{path} {why}") from error
+    raise DataError(
+        f"{path} has no recipe of a table; give a file that `streamkern convert` wrote from CSV or "
+        f"Parquet."
+    )
+
+
 def reserved(ids: Sequence[str]) -> list[str]:
     """Return the ids that may not be called so, beside the datasets of rows and predictions."""
     return [name for name in ids if name in _DATASETS or "/" in name or name.startswith("y_")]
-
-
-def recipe_of(data: Mapping[str, Any]) -> Recipe | None:
-    """Return the recipe in what a source says of itself, None where the rows had none."""
-    values = data.get("recipe")
-    return None if values is None else Recipe.from_dict(values)
 
 
 def _column(values: Any) -> Column:

@@ -12,15 +12,9 @@ import pytest
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from streamkern.errors import DataError
-from streamkern.sources.preprocessing import Recipe
-from streamkern.sources.preprocessing.cells import Writing
-from streamkern.sources.preprocessing.column_encoders import (
-    Categories,
-    Numbers,
-    Ordinal,
-    Tally,
-    Times,
-)
+from streamkern.extensions.tables.cells import Writing
+from streamkern.extensions.tables.column_encoders import Categories, Numbers, Ordinal, Tally, Times
+from streamkern.extensions.tables.recipe import Recipe
 
 
 def encoded(column, values, missing=("?",)):

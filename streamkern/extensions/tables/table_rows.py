@@ -1,36 +1,31 @@
 """Rows of tables, converted to HDF5 for as long as a job reads them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from streamkern.errors import DataError, OutputError, warn
 from streamkern.errors.formatting import listed
 from streamkern.errors.urls import is_url
+from streamkern.extensions.tables.column_encoders import Tally
+from streamkern.extensions.tables.discovery import RecipeOptions, warn_of_left_out
+from streamkern.extensions.tables.recipe import reserved
+from streamkern.extensions.tables.table_conversion import write_encoded
+from streamkern.extensions.tables.table_files import NoRowsError, discover_tables, is_table
 from streamkern.sources import open_hdf5
-from streamkern.sources.hdf5 import HDF5Source
+from streamkern.sources.base import Opened
+from streamkern.sources.columns import Recipe
 from streamkern.sources.headers import matching, size_and_time
-from streamkern.sources.preprocessing import Recipe, RecipeOptions
-from streamkern.sources.preprocessing.column_encoders import Tally
-from streamkern.sources.preprocessing.discovery import warn_of_left_out
-from streamkern.sources.preprocessing.recipe import reserved
-from streamkern.sources.tables import NoRowsError, discover_tables, is_table
 from streamkern.storage.outputs import local_path
-from streamkern.storage.table_conversion import write_encoded
 from streamkern.storage.temporary_paths import temporary_path
 
-
-class Opened(NamedTuple):
-    """Rows of tables, how many others have no label, and counts of cells not expected there."""
-
-    source: HDF5Source
-    unlabelled: int = 0
-    unexpected: dict[str, int] = {}  # noqa: RUF012  nobody changes it
+# What may be said of tables whose recipe is there already, and of new ones.
+_SAID = ("weights", "delimiter", "decimal", "thousands", "ids")
 
 
-def table_files(paths: Sequence[str | Path]) -> list[Path]:
+def files_of(paths: Sequence[str | Path]) -> list[Path]:
     """Return the tables that paths, patterns and folders of Parquet stand for; none for HDF5."""
     named = [Path(path) for path in paths if Path(path).is_dir()]
     found = {folder: sorted(map(str, folder.rglob("*.parquet"))) for folder in named}
@@ -58,9 +53,10 @@ def table_files(paths: Sequence[str | Path]) -> list[Path]:
 
 
 @contextmanager
-def opened_tables(
+def opened(
     tables: Sequence[Path],
-    recipe: Recipe | RecipeOptions,
+    recipe: Recipe | None,
+    options: Mapping[str, Any],
     folder: Path,
     *,
     targets: Sequence[str] | None = (),
@@ -73,9 +69,15 @@ def opened_tables(
     """Give the rows of tables in HDF5 files, which are in a folder as long as they are needed.
 
     They are made by a recipe, of whose unexpected cells it warns unless of these is `told`, or by
-    one made of the tables.  The column that folds go by is a dataset of its name.
-    Without targets there are no weights either; `how` is `labels` of `open_hdf5`.
+    one made of the tables; what `options` say of tables comes first.  The column that folds go by
+    is a dataset of its name.  Without targets there are no weights either; `how` is `labels` of
+    `open_hdf5`.
     """
+    given = {name: options[name] for name in _SAID if options.get(name)}
+    used: Any = RecipeOptions(**given, drop=options.get("drop", ()))
+    if is_known := recipe is not None:
+        known: Any = recipe
+        used = replace(known.of_targets(targets or ()), **given)
     with ExitStack() as kept:
         try:
             where = kept.enter_context(temporary_path(folder))
@@ -96,9 +98,7 @@ def opened_tables(
                 f"predictions are; rename the column."
             )
         try:
-            is_new = isinstance(recipe, RecipeOptions)
-            used: Any = recipe
-            if is_new:
+            if not is_known:
                 labels = (targets or ()) if how.get("labels") else ()
                 used = discover_tables(tables, targets, replace(used, categorical=labels))
             for table, path in zip(tables, paths, strict=True):
@@ -108,7 +108,7 @@ def opened_tables(
                 except NoRowsError:
                     if not held and table == tables[-1]:
                         raise
-            if not is_new:
+            if is_known:
                 tally.warn(set() if told is None else told)
             elif told is None:
                 warn_of_left_out(used)

@@ -6,7 +6,6 @@ missing are missing, whatever a column holds.
 
 import re
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,18 +13,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, first_line
 from streamkern.errors.formatting import listed
-
-
-class LazyModule:
-    """A module that is imported when something of it is needed, because that is slow."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        vars(self)[name] = found = getattr(import_module(self._name), name)
-        return found
-
+from streamkern.sources.containers import LazyModule
 
 # Of type Any: Arrow has no types of its own that mypy could check.
 pa: Any = LazyModule("pyarrow")
@@ -72,7 +60,7 @@ def arrow_table(frame: Any) -> Any:
         if hasattr(frame, "reset_index"):
             return pa.Table.from_pandas(frame, preserve_index=False)
         if hasattr(frame, "to_arrow"):  # of polars, whose views of texts have few functions
-            from polars import CompatLevel  # noqa: PLC0415  whoever has a frame has imported it
+            from polars import CompatLevel
 
             frame = frame.to_arrow(compat_level=CompatLevel.oldest())
         return pa.table(frame)

@@ -10,9 +10,10 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed, unknown
-from streamkern.sources.preprocessing import RECIPE, Recipe, RecipeOptions
-from streamkern.sources.preprocessing.column_encoders import Tally
-from streamkern.sources.tables import (
+from streamkern.extensions.tables.column_encoders import Tally
+from streamkern.extensions.tables.discovery import RecipeOptions
+from streamkern.extensions.tables.recipe import Recipe, read_recipe
+from streamkern.extensions.tables.table_files import (
     NoRowsError,
     checked_file,
     discover_tables,
@@ -20,7 +21,7 @@ from streamkern.sources.tables import (
     open_batches,
     read_npz,
 )
-from streamkern.storage.codec import read_recipe
+from streamkern.sources.columns import RECIPE
 from streamkern.storage.hdf5_files import RowWriter
 from streamkern.storage.outputs import check_format, check_output, local_path
 from streamkern.storage.untrusted import fixed

@@ -1,0 +1,1 @@
+"""Tables in CSV, Parquet and data frames: how they are read, and become inputs of numbers."""
