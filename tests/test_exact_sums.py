@@ -15,7 +15,7 @@ from streamkern.errors import DataError, OverflowedError, ParameterError
 from streamkern.parameters import chunking
 from streamkern.runtime.events import observed
 
-N, P = 60_000, 4
+N, P = 24_000, 4
 
 
 def rows():
@@ -54,7 +54,7 @@ def expected(files):
         return bits(model().moments(streamkern.open_hdf5(files)))
 
 
-@pytest.mark.parametrize("shard_rows", [1000, 30_000])
+@pytest.mark.parametrize("shard_rows", [1000, 12_000])
 @pytest.mark.parametrize(
     ("products", "scheduler"),
     [("float32 BLAS", "synchronous"), ("ONNX Runtime", "synchronous"), ("ONNX Runtime", "threads")],
@@ -82,9 +82,9 @@ def test_files_in_another_order_have_the_same_sums(files, expected):
 
 def test_rows_that_are_forgotten_after_a_merge_leave_no_bit(files):
     X, y = rows()
-    first = model().moments(X[:40_000], y[:40_000])
-    wild = np.append(y[40_000:], 1e9)
-    more = np.vstack([X[40_000:], np.zeros((1, P), np.float32)])
+    first = model().moments(X[:16_000], y[:16_000])
+    wild = np.append(y[16_000:], 1e9)
+    more = np.vstack([X[16_000:], np.zeros((1, P), np.float32)])
     both = first.merge(model().moments(more, wild, like=first))
     assert bits(both) != bits(first)
     assert bits(both.forget(more, wild)) == bits(first)
@@ -111,7 +111,7 @@ def test_sums_of_more_than_32_bits_are_kept(tmp_path):
 def test_a_job_that_is_resumed_has_the_same_sums(files, expected, tmp_path, monkeypatch):
     monkeypatch.setattr(chunking, "_SHARD_ROWS", (1000, 1000))
     monkeypatch.setattr(chunking, "_BLOCK_ROWS", (500, 500))
-    source, left = streamkern.open_hdf5(files), iter(range(200))
+    source, left = streamkern.open_hdf5(files), iter(range(80))
 
     def before(*_):
         if next(left, None) is None:

@@ -5,6 +5,7 @@ import os
 import resource
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 import psutil
@@ -67,7 +68,7 @@ def _addresses_left() -> int:
 
 def _group_memory() -> Iterator[tuple[int, int]]:
     """Yield limits of control groups, and the bytes taken of each but for files in cache."""
-    for group in _groups("memory"):
+    for group in _groups("memory", _SELF):
         limits = (group / f"memory.{name}" for name in ("max", "high", "limit_in_bytes"))
         taken = next(_numbers(*(group / f"memory.{n}" for n in ("current", "usage_in_bytes"))), 0)
         with suppress(OSError, ValueError):
@@ -78,17 +79,19 @@ def _group_memory() -> Iterator[tuple[int, int]]:
             yield limit, taken
 
 
-def _groups(controller: str) -> Iterator[Path]:
-    """Yield the folders of the control groups that hold this process, its own first, then up."""
+@cache
+def _groups(controller: str, process: Path) -> list[Path]:
+    """Return the folders of the control groups that hold a process, its own first, then up."""
     # Version 1 has a tree for every controller, version 2 one for all; a container sees a part.
     paths: dict[str, str] = {}
     try:
-        for line in (_SELF / "cgroup").read_text().splitlines():
+        for line in (process / "cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
             paths |= dict.fromkeys(controllers.split(","), path)
-        mounts = (_SELF / "mountinfo").read_text().splitlines()
+        mounts = (process / "mountinfo").read_text().splitlines()
     except (OSError, ValueError):
-        return
+        return []
+    folders = []
     for line in mounts:
         place, _, system = line.partition(" - ")
         kind, _, options = system.split(" ", 2)
@@ -99,7 +102,8 @@ def _groups(controller: str) -> Iterator[Path]:
             inner, own = PurePosixPath("."), PurePosixPath(paths[name])
             if own.is_relative_to(root) and ".." not in own.parts:
                 inner = own.relative_to(root)
-            yield from (Path(mount, part) for part in (inner, *inner.parents))
+            folders += [Path(mount, part) for part in (inner, *inner.parents)]
+    return folders
 
 
 def _numbers(*paths: Path) -> Iterator[int]:
@@ -133,7 +137,7 @@ def reset_peak() -> None:
 def usable_cores() -> int:
     """Return the cores this process may run on, counting the quotas of its control groups."""
     cores = _cores()
-    for group in _groups("cpu"):
+    for group in _groups("cpu", _SELF):
         with suppress(OSError, ValueError):
             quota, period = map(int, (group / "cpu.max").read_text().split())
             cores = min(cores, math.ceil(quota / period))

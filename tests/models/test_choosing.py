@@ -122,7 +122,7 @@ def test_where_rows_crowd_gaps_are_no_worse_than_the_mean_and_neighbours_no_wors
     if how == "shuffled":
         order = np.random.default_rng(1).permutation(len(y))
         X, y = X[order], y[order]
-    options = {"n_components": 512, "precision": precision}
+    options = {"n_components": 256, "precision": precision}
     fitted = RandomFeatureRidge(**options)
     (said,) = notes(fitted, X, y)
     report = fitted.report_

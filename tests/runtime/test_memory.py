@@ -69,6 +69,7 @@ class Groups:
     """Control groups as files, and a process that is in one of them."""
 
     def __init__(self, folder, line, mount, root="/"):
+        memory._groups.cache_clear()
         self.folder, self.at = folder, folder / "sys"
         (folder / "cgroup").write_text(f"1:name=systemd:/\n{line}\n")
         text = mount.format(root=root, at=self.at, controller="memory")
