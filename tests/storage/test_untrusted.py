@@ -139,7 +139,7 @@ import sys
 from streamkern import load, load_moments
 from streamkern.errors import StreamkernError
 from streamkern.storage.checkpoints import opened_checkpoint
-from streamkern.storage.codec import read_recipe
+from streamkern import read_recipe
 from streamkern.storage.plain_values import is_whole, read_plain
 
 pipe, linked, folder = sys.argv[1:]
