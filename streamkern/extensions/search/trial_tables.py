@@ -42,7 +42,7 @@ def tuning_table(report: FitReport) -> Table:
 
     header = ("map", "kernel", "length scale", *(f"D = {size:,}" for size in sizes))
     rows = [(*name, *(cell(mine, size) for size in sizes)) for name, mine in errors.items()]
-    return Table(header, rows, "Tried")
+    return Table(header, rows, "Settings tried")
 
 
 def _configuration(tried: dict[str, Any]) -> tuple[str, str, str]:

@@ -1,5 +1,5 @@
-"""The folder that commands are run in, as of the tests of other commands."""
+"""What tests of other commands have, too."""
 
-from cli.conftest import folder, no_reading
+from cli.conftest import no_reading
 
-__all__ = ["folder", "no_reading"]
+__all__ = ["no_reading"]

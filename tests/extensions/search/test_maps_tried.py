@@ -229,7 +229,7 @@ def test_the_tables_tell_maps_and_the_frontier():
     report = library.load("model.h5").report_
     shown = streamkern("show", "model.h5").stdout
     for text in (said, shown):
-        tried, _, frontier = text[text.index("HeldOutResult") :].partition("Error against cost")
+        tried, _, frontier = text[text.index("Settings tried") :].partition("Error against cost")
         assert "iid" in tried
         lines = [line.split() for line in frontier.splitlines() if "chosen" in line]
         assert lines[0][1:3] == [report["feature_map"], report["kernel"]]
