@@ -145,7 +145,7 @@ def test_errors_and_gradients_count_weights(tmp_path, source):
 def test_another_dataset_of_weights_is_another_job(tmp_path):
     X, y, _ = table()
     write(tmp_path / "a.h5", X, y, w=np.ones(N), v=np.ones(N))
-    options = Parameters.of(ridge()).passes()
+    options = Parameters.of(ridge()).pass_options()
     for name, refused in (("w", nullcontext()), ("v", pytest.raises(CheckpointError))):
         source = open_hdf5(tmp_path / "a.h5", weights=name)
         context = planned_fit(source, options, folder=tmp_path / "kept")

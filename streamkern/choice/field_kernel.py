@@ -71,7 +71,7 @@ class Evidence(NamedTuple):
 def with_chosen_kernel(
     rows: FitContext, summary: ColumnSummary
 ) -> tuple[FitContext, ColumnSummary]:
-    """Read the rows once if the kernel of a field is open, and return passes with the best.
+    """Read the rows once if the kernel of a field is open, and return the context with the best.
 
     Windows are a third as wide from one to the next, down to what waves tell apart.  Without a
     trend, length scales are along directions that rows are turned to, where that is surely better.

@@ -200,7 +200,7 @@ def compare(
         for D in sorted(n_components)
     }
     largest = Parameters(**drawn[maps[0], max(n_components)])
-    passes = largest.passes()
+    passes = largest.pass_options()
     plan_here(ArraySource(*train), passes, **largest.solution_by_passes(passes)).accepted()
     runs: dict[tuple[str, int], list[dict[str, Any]]] = {key: [] for key in drawn}
     with blas_threads(1):
@@ -256,7 +256,7 @@ def checked_comparison(
         for D in n_components:
             options = model.get_params(deep=False) | {"feature_map": name, "n_components": D}
             parameters = Parameters(**options)
-            parameters.passes()
+            parameters.pass_options()
     return parameters.penalty
 
 

@@ -75,14 +75,14 @@ class Problem(ABC):
     def job(self, parameters: Parameters, template: Template | None = None) -> Job:
         """Return what is known of a fit before its rows: a dry run plans by it, and the fit."""
         parameters = self.prepared(parameters)
-        n_left_out, options = parameters.penalty.n_left_out, parameters.passes(template)
+        n_left_out, options = parameters.penalty.n_left_out, parameters.pass_options(template)
         solution = {"fixed_alpha": parameters.solves_at_once, "n_left_out": n_left_out}
         solution |= parameters.solution_by_passes(options, like=template is not None)
         return job_of(parameters, options, template, **solution)
 
     def moments_job(self, parameters: Parameters, template: Template | None = None) -> Job:
         """Return the same of `moments`."""
-        return job_of(parameters, parameters.moments(template), template, indexed=True)
+        return job_of(parameters, parameters.moment_options(template), template, indexed=True)
 
     def fit(
         self,
@@ -101,12 +101,12 @@ class Problem(ABC):
         options = job.for_rows(job.options, source)
         parameters.sparse_options(options.components_for(source.n_features))
 
-        how: Any = {"like": template, "folder": checkpoint, **job.solution}
+        how: Any = {"like": template, "folder": checkpoint, **job.plan_arguments}
         how |= {"target_range": parameters.target_range, "penalty": parameters.penalty}
 
         def fitted(options: FitOptions, **before: float) -> Any:
             context = planned_fit(source, options, **how)
-            tell_of_solution(source, options, context.plan, job.solution)
+            tell_of_solution(source, options, context.plan, job.plan_arguments)
             ridge = fit(context, parameters, with_intervals=self.has_intervals)
             ridge = replace(ridge, report=with_seconds(ridge.report, **before))
             return self.made(ridge, source, keep_moments=keep_moments)
@@ -143,7 +143,7 @@ class Problem(ABC):
         source = self.source(rows, parameters, template)
         job = self.moments_job(parameters, template)
         options = job.for_rows(job.options, source)
-        how: Any = {"like": template, "folder": checkpoint, **job.solution}
+        how: Any = {"like": template, "folder": checkpoint, **job.plan_arguments}
         return sums_of(planned_fit(source, options, **how))
 
     def solve(self, parameters: Parameters, moments: DataMoments) -> Any:
@@ -183,7 +183,7 @@ class Problem(ABC):
         template = template if before is None else before.template()
         if template is None:
             parameters = parameters.growing()
-        options = parameters.passes(template)
+        options = parameters.pass_options(template)
         parameters.penalty.check_without_rows()
         if before is not None:  # alpha may have changed
             if options.n_folds > before.n_folds == 1:
@@ -219,7 +219,7 @@ def job_of(
 ) -> Job:
     """Return a job; of rows like a template, any number will do, and a sample of the usual size."""
     if template is not None:
-        solution |= {"few_rows": True, "n_sample": SAMPLE_ROWS}
+        solution |= {"empty_folds": True, "n_sample": SAMPLE_ROWS}
     return Job(options, solution, partial(parameters.for_rows, template=template))
 
 

@@ -6,7 +6,7 @@ from streamkern._typing import Floats
 from streamkern.errors import OverflowedError
 
 _MANTISSA = np.finfo(float).nmant + 1
-# Of means and deviations that are to be the same, whoever computes them.
+# Of means and deviations on which integers and scales by ranks depend, whoever computes them.
 SURE_BITS = 20
 
 

@@ -48,12 +48,12 @@ def planned_fit(
         check_metric_of(options, [kernel for kernel, _ in given], source)
         n_sample = max(n_sample or 0, *(one.sample_rows(source) for one in each))
     told = {name: job.pop(name) for name in _OF_CONTEXT if name in job}
-    few_rows = like is not None or told.get("more_to_come", False)
-    solution = job | {"indexed": told.get("indexed", False), "few_rows": few_rows}
+    empty_folds = like is not None or told.get("more_to_come", False)
+    solution = job | {"indexed": told.get("indexed", False), "empty_folds": empty_folds}
     heaviest = max(each, key=lambda one: one.cost)
     plan = plan_here(source, heaviest, n_sample, **solution)
     plan = plan.accepted(needs_targets=needs_targets)
-    context = FitContext(source, options, plan, n_sample, solution=solution, **told)
+    context = FitContext(source, options, plan, n_sample, plan_arguments=solution, **told)
     return _with_known_folds(context)
 
 
@@ -69,7 +69,7 @@ def _with_known_folds(context: FitContext) -> FitContext:
             context.source,
             plan,
             options,
-            few_rows=context.few_rows,
+            empty_folds=context.empty_folds,
             turned=context.like is not None,
         )
         return replace(context, fold_rule=folds)

@@ -1,1 +1,1 @@
-"""Fits, what they leave (moments, fitted models, their files), and the estimators."""
+"""What a fit leaves: moments, fitted models, their files and what is told of them."""

@@ -37,7 +37,7 @@ def without_rows(
     Of rows with equal values in several folds, those of the first fold go first.  Returned are the
     folds that still have rows, the index of these, and the seconds of the passes over the others.
     """
-    plan = plan_here(source, replace(options, fold_by="rows"), indexed=True, few_rows=True)
+    plan = plan_here(source, replace(options, fold_by="rows"), indexed=True, empty_folds=True)
     rows = FitContext(source, options, plan.accepted())
     columns = ColumnStatistics(source.n_features + source.n_targets)
     empty, block_rows = Composite(columns, RowIndex()), plan.column_block_rows

@@ -276,14 +276,14 @@ class Parameters:
                 "'direct' or 'auto', or fit the rows."
             )
 
-    def passes(self, template: Template | None = None) -> FitOptions:
+    def pass_options(self, template: Template | None = None) -> FitOptions:
         """Return the checked options of the passes of a fit, those of the template if any."""
         if template is None or self.feature_map != AUTO:
             return self.with_folds(self.map_options(), template)
         found = template.options
         return self.with_folds(self.map_options(found.feature_map, found.kernel), template)
 
-    def moments(self, template: Template | None = None) -> FitOptions:
+    def moment_options(self, template: Template | None = None) -> FitOptions:
         """Return the options of the passes of moments, which are dealt to folds in any case."""
         if template is None:
             return self.growing().map_options()

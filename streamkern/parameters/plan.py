@@ -1,7 +1,8 @@
 """What a job will take, known before the first read: memory, work, and how it is cut up.
 
 Shards and blocks follow from the data, the options and the solver alone, so that results do not
-depend on who computes them.  Workers and threads follow from the machine.
+depend on who computes them, unless memory that is short forces another solver, or strips.  Workers
+and threads follow from the machine.
 """
 
 import math
@@ -143,17 +144,18 @@ def plan_fit(
     options: FitOptions,
     n_sample: int | None = None,
     *,
-    few_rows: bool = False,
+    empty_folds: bool = False,
     solves_by_passes: bool = False,
     may_solve_by_passes: bool = False,
     **job: Any,
 ) -> Plan:
     """Return the plan of a fit: what its options say, with what is counted of the job.
 
-    Every fold needs a row, unless `few_rows` come to others.  Where the D x D system has no room,
-    or takes longer and has no more features than rows, conjugate gradients solve if they may.
+    Every fold needs a row, unless there may be `empty_folds`, as of rows that come to others.
+    Where the D x D system has no room, or takes longer and has no more features than rows,
+    conjugate gradients solve if they may.
     """
-    if not few_rows:
+    if not empty_folds:
         check_folds(options, source)
     D, from_rows = options.components_for(source.n_features), options.family.rows_a_feature > 0
     plan_of = partial(
@@ -206,13 +208,13 @@ class Job(NamedTuple):
     """What is known of a fit before its rows: the options of its passes, and what follows them."""
 
     options: FitOptions
-    solution: dict[str, Any]  # what `plan_fit` counts of it
+    plan_arguments: dict[str, Any]  # of `plan_fit`, by keyword: what it counts of the solution
     for_rows: Callable[[FitOptions, Source], FitOptions] = lambda options, _: options
 
     def plan(self, source: Source, **resources: Any) -> Plan:
         """Return the plan of a fit to these rows, of whose size options may be chosen."""
         options = self.for_rows(self.options, source)
-        return plan_fit(source, options, **resources, **self.solution)
+        return plan_fit(source, options, **resources, **self.plan_arguments)
 
 
 def plan_here(source: Source, options: FitOptions, n_sample: int | None = None, **job: Any) -> Plan:

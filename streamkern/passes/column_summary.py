@@ -65,11 +65,11 @@ class ColumnSummary:
         return self.sample.counts
 
     def in_metric(self, linear: Floats | None) -> "ColumnSummary":
-        """Return the pass with a metric, as A of A^T A, or without one."""
+        """Return the summary with a metric, as A of A^T A, or without one."""
         return replace(self, standardizer=self.standardizer.with_linear(linear))
 
     def in_scale(self, name: str, precision: str) -> "ColumnSummary":
-        """Return this pass, which is in the standard scale, in that of a name.
+        """Return this summary, which is in the standard scale, in that of a name.
 
         Of 'auto', which is chosen later, it stays as it is.
         """

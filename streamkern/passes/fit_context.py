@@ -36,7 +36,7 @@ class FitContext:
     # Where sums are saved, and what a search is among, which belongs to it.
     folder: str | Path | None = None
     searched: Sequence[Any] = ()
-    solution: dict[str, Any] = field(default_factory=dict)  # what plans count of what follows
+    plan_arguments: dict[str, Any] = field(default_factory=dict)  # of `plan_fit`, by keyword
     # What steps found.
     checkpoint: Checkpoint | None = None
     fold_rule: Any = None  # `Folds`; None until the first pass has told regions
@@ -49,8 +49,8 @@ class FitContext:
         return self.like is not None or self.indexed or self.more_to_come
 
     @property
-    def few_rows(self) -> bool:
-        """Whether rows need not reach every fold.
+    def empty_folds(self) -> bool:
+        """Whether rows need not reach every fold, because others come.
 
         Of rows that come in single shards, one fold would get all.
         """
@@ -63,7 +63,7 @@ class FitContext:
 
     def planned_again(self, options: FitOptions, n_sample: int) -> Self:
         """Return the context with other options, planned with a sample of so many rows."""
-        plan = plan_here(self.source, options, n_sample, **self.solution).accepted()
+        plan = plan_here(self.source, options, n_sample, **self.plan_arguments).accepted()
         return replace(self, options=options, plan=plan, n_sample=n_sample)
 
     def told(self, **facts: Any) -> Self:

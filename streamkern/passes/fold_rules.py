@@ -25,7 +25,12 @@ _VALUES_AT_ONCE = 1 << 20
 
 
 def placed_folds(
-    source: Source, plan: Plan, options: FitOptions, *, few_rows: bool = False, turned: bool = False
+    source: Source,
+    plan: Plan,
+    options: FitOptions,
+    *,
+    empty_folds: bool = False,
+    turned: bool = False,
 ) -> PlacedFolds:
     """Return the rule of folds by place, of rows that the plan has seen to be enough.
 
@@ -38,7 +43,7 @@ def placed_folds(
         return block_folds(source.n_samples, 1)
     if by == "shards":
         shards = source.shards(plan.shard_rows, plan.fewest_rows)
-        if len(shards) < K and not few_rows:
+        if len(shards) < K and not empty_folds:
             raise ParameterError(
                 f"{K} folds need as many shards, but there are {len(shards):,}; take fewer folds, "
                 f"or deal rows with fold_by 'rows' (--fold-by rows)."

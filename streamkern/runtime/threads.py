@@ -80,12 +80,3 @@ def processor() -> str:
     vectors = "AVX-512" if "avx512f" in facts.get("flags", "") else ""
     inside = ", ".join(filter(None, (numbers, vectors)))
     return f"{named} ({inside})" if inside else named
-
-
-def blas_libraries() -> list[dict[str, Any]]:
-    """Return the BLAS and OpenMP libraries that are loaded: what they are, and their threads."""
-    return [
-        {key: pool.get(key) for key in ("internal_api", "version", "architecture")}
-        | {"threads": pool["num_threads"], "library": Path(pool["filepath"]).name}
-        for pool in threadpoolctl.threadpool_info()
-    ]

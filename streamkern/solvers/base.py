@@ -96,7 +96,7 @@ class Solver(ABC):
     def _check(self, weights: dict[int, float]) -> None:
         n_folds = self.context.fold_rule.n_folds
         for fold in range(n_folds):
-            if not weights.get(fold) and not self.context.few_rows:
+            if not weights.get(fold) and not self.context.empty_folds:
                 raise DataError(
                     f"fold {fold + 1} of {n_folds} has no rows that could be used; take fewer "
                     f"folds, or another fold_by (--fold-by)."

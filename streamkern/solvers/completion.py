@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Completion:
-    """Of sums of all features nothing; of combinations of D features what these leave out."""
+    """Nothing, but after conjugate gradients what the summed combinations of features leave out."""
 
     n_components: int | None = None  # D, where sums are of combinations of features
     penalty: PenaltyOptions | None = None  # how it is chosen from these sums

@@ -10,7 +10,8 @@ from streamkern.solvers.base import Solver
 from streamkern.solvers.direct import Direct
 from streamkern.solvers.toeplitz import Toeplitz
 
-# The first that takes a fit is used.  `Direct` takes any, so one of your own stands before it.
+# The first that takes a fit is used, and `Direct` takes any.  To add one of your own in a program:
+# `table.SOLVERS = {"mine": Mine, **table.SOLVERS}`.
 SOLVERS: dict[str, type[Solver]] = {**registry.solvers(), "Toeplitz": Toeplitz, "direct": Direct}
 
 

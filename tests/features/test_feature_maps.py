@@ -44,12 +44,12 @@ def test_few_of_its_features_are_a_model_that_others_can_be_like(name, tmp_path)
 
 def test_fast_transforms_for_another_distance_are_refused_before_rows_are_read():
     with pytest.raises(ParameterError, match="for kernels of the Euclidean distance"):
-        Parameters.of(RandomFeatureRidge(streamkern.Laplacian(), feature_map="sorf")).passes()
+        Parameters.of(RandomFeatureRidge(streamkern.Laplacian(), feature_map="sorf")).pass_options()
 
 
 @pytest.mark.parametrize("name", ["orthogonal", "sorf", "qmc", "grid", "identity", "nystroem"])
 def test_sums_of_features_that_are_nested_and_not_made_from_rows_can_be_made_in_strips(name):
-    can_strip = Parameters.of(RandomFeatureRidge(feature_map=name)).passes().can_strip
+    can_strip = Parameters.of(RandomFeatureRidge(feature_map=name)).pass_options().can_strip
     assert can_strip == (name not in ("identity", "nystroem"))
 
 

@@ -175,7 +175,7 @@ def test_the_plan_counts_what_sparse_rows_take():
     wide = sp.random_array((2000, 20_000), density=0.001, rng=RNG, format="csr", dtype=np.float32)
     source = as_source(wide, np.arange(2000.0))
     assert source.row_bytes < 200
-    options = Parameters.of(RandomFeatureRidge(n_components=64)).passes()
+    options = Parameters.of(RandomFeatureRidge(n_components=64)).pass_options()
     assert isinstance(options, FitOptions)
     sparse = plan_fit(source, options, n_workers=0, n_threads=1)
     source.sparse_row_bytes = 0

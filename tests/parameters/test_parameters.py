@@ -155,5 +155,5 @@ def test_an_estimator_takes_the_parameters_of_a_fit_and_keeps_them(name, expecte
 def test_a_kernel_is_the_same_by_its_name_alone_and_on_the_command_line(name):
     assert KERNELS[name] == made_of(f"--kernel {name}").kernel
     model = streamkern.RandomFeatureRidge(name, feature_map="nystroem")
-    assert Parameters.of(model).passes().kernel == KERNELS[name]
+    assert Parameters.of(model).pass_options().kernel == KERNELS[name]
     assert model.get_params()["kernel"] == name

@@ -178,7 +178,7 @@ def test_solving_takes_three_matrices_and_six_for_a_fold_that_is_scored():
 def test_conjugate_gradients_solve_where_they_cost_less(n, D, given, by_passes):
     extension("gradients", "iterative_plan")
     parameters = Parameters(n_components=D, **given)
-    options = parameters.passes()
+    options = parameters.pass_options()
     plans = [
         plan_fit(Described(n, p=2), options, n_workers=k, n_threads=1, allowed_bytes=1 << 40, **how)
         for how in [parameters.solution_by_passes(options)]

@@ -57,7 +57,7 @@ def round_options(parameters: Parameters) -> FitOptions:
         )
     if parameters.trend is not None:
         raise ParameterError("rounds have no trend beside their maps; leave the trend out.")
-    return replace(parameters, kernel=first_kernel_of(parameters.kernel)).passes()
+    return replace(parameters, kernel=first_kernel_of(parameters.kernel)).pass_options()
 
 
 def fit_rounds(

@@ -183,7 +183,7 @@ class SearchedFit:
             new["metric"] = None
         options = replace(self._in_time(context.options, source, clock), **new)
         # What comes before, nobody can say.
-        tell_of_solution(source, options, context.plan, context.solution)
+        tell_of_solution(source, options, context.plan, context.plan_arguments)
         facts: Any = search.report()
         facts["tuning_note"] = " ".join(filter(None, [facts["tuning_note"], late]))
         seconds = context.facts.get("seconds", {}) | {"search": ledger.seconds}

@@ -170,7 +170,7 @@ def test_a_trial_that_is_running_stops_where_what_is_left_is_for_the_fit(slow):
         return times[0]
 
     X, y = rows(2000)
-    options, own = Parameters.of(ridge()).passes(), Gaussian(1.0)
+    options, own = Parameters.of(ridge()).pass_options(), Gaussian(1.0)
     if slow is Trial:
         call = "try", Trial(replace(options, kernel=own), 64), X, y[:, None], 1.0
     elif slow is HeldOutTrial:
@@ -230,7 +230,7 @@ def test_seconds_and_a_checkpoint_do_not_go_together(tmp_path):
 
 
 def ledger(budget, clock=None):
-    options = Parameters.of(ridge()).passes()
+    options = Parameters.of(ridge()).pass_options()
     return Ledger(Budget.of(budget), plan_here(as_source(*rows()), options), clock=clock)
 
 
@@ -281,7 +281,7 @@ def test_a_fit_has_fewer_features_where_trials_were_slow_but_no_fewer_than_were_
     given = Parameters.of(ridge(n_components=64))
     choice = SearchedFit(given, kernels=None, maps=None, budget="60s", checkpoint=None)
     clock = Clock(60.0, 0.0, (0.0, 0.0), lambda: 0.0, slowness)
-    options = replace(given.passes(), n_components=256)
+    options = replace(given.pass_options(), n_components=256)
     source = as_source(*rows())
     assert choice._in_time(options, source, clock).n_components == D
 
@@ -299,7 +299,7 @@ def test_trials_are_told_as_they_end():
 def test_the_sample_grows_with_the_budget():
     X, y = rows(100_000, 2)
     source = as_source(X, y)
-    options = Parameters.of(ridge()).passes()
+    options = Parameters.of(ridge()).pass_options()
     usual = large_sample(3)
     found = [budgeted_rows(source, options, 1, Budget.of(passes)) for passes in (1e-6, 0.3, 1, 1e6)]
     assert found[0] == 2048

@@ -158,7 +158,7 @@ def test_features_are_as_many_as_seconds_and_rows_allow():
     def components(budget, n, D=64, **options):
         source = as_source(np.ones((n, P), np.float32), np.arange(n))
         parameters = Parameters(n_components=D, **options)
-        return Budget.of(budget).components(parameters, parameters.passes(), source)
+        return Budget.of(budget).components(parameters, parameters.pass_options(), source)
 
     assert components("1h", 10_000) == 16 * 64
     assert components("1h", 500) == 2 * 64

@@ -370,7 +370,7 @@ def test_a_cluster_changes_no_bit(here, external_scheduler):
 
 def tried(X, y, kernel, D, factors, **options):
     model = ridge(kernel=kernel, n_components=D, precision="double", **options)
-    fit_options = Parameters.of(model).passes()
+    fit_options = Parameters.of(model).pass_options()
     trial = Trial(replace(fit_options, n_folds=1), D)
     return [trial(X, y, factor) for factor in factors]
 
@@ -440,7 +440,7 @@ def test_of_many_features_penalties_near_the_best_are_enough(monkeypatch):
 
     def attempt():
         tried.clear()
-        made = Trial(parameters.passes(), 100)(X, y, 1.0)
+        made = Trial(parameters.pass_options(), 100)(X, y, 1.0)
         return made, sum(map(len, tried)) / 3
 
     expected, every = attempt()

@@ -199,7 +199,7 @@ def test_features_that_are_all_equal_are_no_obstacle():
     X[80:, 0] = 1.0  # where rows are held out, some at least
     ridge("learn:1", kernel=Gaussian(1e-3)).fit(X, np.arange(100.0))
     trial = HeldOutTrial.of(
-        Parameters.of(ridge(None)).passes(),
+        Parameters.of(ridge(None)).pass_options(),
         Standardizer(np.arange(1), np.zeros(1), np.ones(1), 1),
         100,
     )
