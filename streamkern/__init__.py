@@ -6,7 +6,8 @@ The public names are imported when they are first used, so that `import streamke
 import importlib
 from typing import Any
 
-from streamkern._version import __version__
+from streamkern._version import __version__ as __version__
+from streamkern.registry import named, public_names
 
 _NAMES = {
     "engine.cluster": "connect",
@@ -32,23 +33,14 @@ _NAMES = {
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = [
-    "Cauchy", "ColumnStatistics", "DataMoments", "ExactKernelRidge", "FeatureMap", "Gaussian",
-    "GridFourierFeatures", "Identity", "IntegerMoments", "InverseMultiquadric", "Kernel",
-    "Laplacian", "Linear", "Matern", "ModelPlots", "Moments", "Nystroem", "Periodic", "Polynomial",
-    "QuasiRandomFourierFeatures", "RandomFeatureAdaBoost", "RandomFeatureClassifier",
-    "RandomFeaturePCA", "RandomFeatureRidge", "RandomFourierFeatures",
-    "RationalQuadratic", "Recipe", "StructuredFourierFeatures", "Sum", "__version__",
-    "accumulate", "compare", "connect", "convert", "load", "load_moments", "open_hdf5",
-    "permutation_importance", "progress", "read_recipe", "sparsify", "to_onnx", "write_report",
-]  # fmt: skip
+__all__ = sorted([*_HOMES, *public_names(), "__version__"])  # noqa: PLE0605  those of extensions, too
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'streamkern' has no attribute {name!r}")
     if name not in _HOMES:
-        return importlib.import_module("streamkern.registry").named(name)
+        return named(name)
     return getattr(importlib.import_module(f"streamkern.{_HOMES[name]}"), name)
 
 

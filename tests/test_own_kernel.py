@@ -5,6 +5,7 @@ import pytest
 from rows_read import python
 
 import streamkern
+from streamkern.kernels.catalogue import DECLARED
 
 MODULE = """
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ class Wide(RadialKernel):
 def test_a_kernel_is_its_class(tmp_path, monkeypatch):
     (tmp_path / "own_kernel.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(DECLARED, "wide", None)  # which is taken back after the test
+    del DECLARED["wide"]
     from own_kernel import Wide
 
     X, y = np.random.default_rng(0).standard_normal((2, 300, 2))

@@ -1,7 +1,9 @@
 """The public names are these, and each can be imported."""
 
+import ast
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 from sklearn.base import BaseEstimator
@@ -27,6 +29,13 @@ def test_the_list_is_explicit_and_every_name_has_a_docstring():
         assert len(inspect.getdoc(getattr(streamkern, name))) > 40
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = streamkern.nothing
+
+
+def test_the_names_for_type_checkers_are_the_same():
+    stub = ast.parse(Path(streamkern.__file__).with_suffix(".pyi").read_text())
+    imported = {a.name for n in stub.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    listed = next(ast.literal_eval(n.value) for n in stub.body if isinstance(n, ast.Assign))
+    assert set(listed) == PUBLIC == imported | {"__version__"}
 
 
 def test_what_people_call_has_a_docstring_of_its_own_or_inherits_one():

@@ -58,7 +58,9 @@ def source(tmp_path_factory):
 @pytest.fixture(scope="module")
 def expected(source):
     with dask.config.set(scheduler="synchronous"):
-        options = Parameters.of(streamkern.RandomFeatureRidge(n_components=64, alpha=0.1)).pass_options()
+        options = Parameters.of(
+            streamkern.RandomFeatureRidge(n_components=64, alpha=0.1)
+        ).pass_options()
         assert plan_here(source, options).n_shards >= 100
         return bits(fit(source))
 

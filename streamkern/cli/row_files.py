@@ -63,7 +63,8 @@ def opened_rows(
         check_outputs(options | {"data": files}, formats=formats)
     how: Any = {"with_targets": with_targets, "with_ids": not with_targets, "labels": labels}
     how["fold_column"] = fold_column(options.get("fold_by"))
-    how |= {"targets": options.get("targets") or (() if options.get("y") else None)}
+    needs_target = with_targets and options.get("y")
+    how |= {"targets": options.get("targets") or (() if needs_target else None)}
     folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
     with tables.opened(files, recipe, options, folder, **how) as opened:
         yield opened

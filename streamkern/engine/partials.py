@@ -80,7 +80,7 @@ def check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) -
     if n_found != n_samples:
         raise IncompletePassError(
             f"the source has {n_samples:,} rows, but the pass accounts for {n_found:,}; a file "
-            f"changed meanwhile, run it again."
+            f"changed meanwhile, run it again, or a reader of your own loses or repeats rows."
         )
 
 

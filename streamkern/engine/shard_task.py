@@ -21,6 +21,7 @@ from streamkern.runtime.stopping import stopping
 from streamkern.runtime.threads import blas_threads
 from streamkern.runtime.timing import timed_each, timing
 from streamkern.sources import Block, Reader, Shard, Source, reading_ahead
+from streamkern.sources.base import in_full_blocks
 from streamkern.sources.nonfinite_rows import finite_rows
 from streamkern.statistics import Statistic, Work
 
@@ -89,7 +90,7 @@ def at_shard(
         with (
             timing() as seconds,
             blas_threads(threads),
-            reading_ahead(reader.blocks(block_rows)) as blocks,
+            reading_ahead(in_full_blocks(reader.blocks(block_rows), shard, block_rows)) as blocks,
             slots.taken() as scratch,
         ):
             attainable = work.attainable(threads) if work else 0.0

@@ -13,15 +13,7 @@ from dask.base import tokenize
 from streamkern._typing import Array
 from streamkern.errors import DataError
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
-from streamkern.sources.base import (
-    Block,
-    Reader,
-    Segment,
-    Shard,
-    Source,
-    negative_weight,
-    rounding_of,
-)
+from streamkern.sources.base import Block, Reader, Segment, Shard, Source, negative_weight
 from streamkern.sources.containers import (
     as_numbers,
     as_table,
@@ -144,7 +136,6 @@ class Arrays(Source):
         self.n_targets = 0 if self.y is None else int(np.prod(self.y.shape[1:], dtype=int))
         self.target_ndim = 1 if self.y is None else self.y.ndim
         self.dtype = self.X.dtype
-        self.rounding = rounding_of(self.dtype)
         self.sparse_row_bytes = self.X.row_bytes if isinstance(self.X, SparseRows) else 0
 
     @abstractmethod

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -103,7 +104,25 @@ class Reader(ABC):
 
     @abstractmethod
     def blocks(self, n_rows: int) -> Iterator[Block]:
-        """Yield the shard's rows in order, in blocks of `n_rows`."""
+        """Yield the shard's rows in order, in blocks of `n_rows`; the last may be shorter.
+
+        How rows are cut decides how sums round, so blocks are full across the files of a shard.
+        """
+
+
+def in_full_blocks(blocks: Iterator[Block], shard: Shard, n_rows: int) -> Iterator[Block]:
+    """Yield the blocks of a reader, or raise DataError unless they are as `Reader.blocks` says."""
+    place = shard.start
+    for block in blocks:
+        n_expected = min(n_rows, shard.stop - place)
+        if block.rows is None and (block.start, len(block.y)) != (place, n_expected):
+            raise DataError(
+                f"a reader must give rows {place:,} to {place + n_expected:,} in its next block, "
+                f"but gave {len(block.y):,} rows from {block.start:,} on; let `Reader.blocks` "
+                f"yield the rows of the shard in order, in blocks of n_rows but for the last."
+            )
+        place += n_expected
+        yield block
 
 
 class Source(ABC):
@@ -114,7 +133,6 @@ class Source(ABC):
     n_targets: int  # 0 where there is no target
     target_ndim: int  # 1 where the target is stored as (n,), else 2
     dtype: np.dtype[Any]  # of X in a block
-    rounding: float  # relative, of the values of X as they are stored; 0 for integers
     loads_whole_shards: bool = False  # before their first block
     chunk_bytes: int = 0  # that a reader keeps of the storage chunks it is in the middle of
     weighted_by: str | None = None  # the name of the weights, None where all rows count once
@@ -128,6 +146,11 @@ class Source(ABC):
         p, q = self.n_features, self.n_targets
         columns = f"{p:,} input{'s' * (p != 1)}, {q:,} target{'s' * (q != 1)}"
         return f"{type(self).__name__}({self.n_samples:,} rows, {columns}, {self.dtype})"
+
+    @cached_property
+    def rounding(self) -> float:
+        """The relative rounding of the values of X as they are stored; 0 for integers."""
+        return rounding_of(self.dtype)
 
     @property
     def is_weighted(self) -> bool:

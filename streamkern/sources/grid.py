@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats
-from streamkern.sources.base import Block, Reader, Segment, Shard, Source, rounding_of
+from streamkern.sources.base import Block, Reader, Segment, Shard, Source
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,7 +25,6 @@ class GridSource(Source):
     n_targets = 0
     target_ndim = 2
     dtype = np.dtype(float)
-    rounding = rounding_of(dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -88,7 +88,9 @@ def test_the_plan_knows_what_landmarks_take():
     source = ArraySource(np.zeros((200_000, P)), np.zeros(200_000))
     options = Parameters.of(model(n_components=1024, alpha=0.1)).pass_options()
     plan = plan_here(source, options)
-    fourier = Parameters("gaussian", n_components=1024, alpha=0.1, precision="double").pass_options()
+    fourier = Parameters(
+        "gaussian", n_components=1024, alpha=0.1, precision="double"
+    ).pass_options()
     base = plan_here(source, fourier)
     assert not options.can_strip
     assert (options.sample_rows(source), fourier.sample_rows(source)) == (8 * 1024, 2048)
