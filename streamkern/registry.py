@@ -43,7 +43,7 @@ EXTENSIONS = {
             "streamkern-boosted-model": "fitted_ensemble.FittedEnsemble",
         },
         encodings={"classes": "labelled_source.KnownClasses"},
-        tables={"rounds": "report_rows.round_table"},
+        tables={"rounds": "boosted_rows.round_table"},
     ),
     "search": Extension(
         commands={"tune": "Choose kernel, length scale and map, and fit one model."},

@@ -21,8 +21,8 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.features.base import slices
 from streamkern.solve import Cholesky, Eigenbasis, RidgeSolution, decomposed
-from streamkern.solve.conjugate_gradients import FEW, preconditioned_solution
 from streamkern.solve.eigendecomposition import are_taken, shifted_solutions
+from streamkern.solve.preconditioned_solution import FEW, preconditioned_solution
 from streamkern.solve.solution import are_below, are_kept, precision_floor, relative_rounding
 from streamkern.statistics import CentredMoments, FeatureSums, Split
 

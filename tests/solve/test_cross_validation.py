@@ -13,8 +13,8 @@ from tolerances import assert_close
 
 from streamkern.features import Identity
 from streamkern.solve import Eigenbasis, conjugate_gradients, cross_validation
-from streamkern.solve.conjugate_gradients import preconditioned_solution
 from streamkern.solve.cross_validation import held_out_errors
+from streamkern.solve.preconditioned_solution import preconditioned_solution
 from streamkern.statistics import CentredMoments, Moments, Split, Triangle
 
 K = 3

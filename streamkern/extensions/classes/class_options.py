@@ -103,8 +103,8 @@ def fit(console: Console, options: dict[str, Any], parameters: Parameters) -> bo
         return False
     from streamkern.cli.row_files import prepared
     from streamkern.cli.saving import json_report, save_model
+    from streamkern.extensions.classes.boosted_rows import round_table
     from streamkern.extensions.classes.fitted_ensemble import OF_A_ROUND, Boosting
-    from streamkern.extensions.classes.report_rows import round_table
 
     if not options["classify"]:
         raise ParameterError("--boost is for classes; give --classify too, or leave it out.")

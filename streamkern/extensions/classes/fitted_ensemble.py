@@ -10,6 +10,7 @@ import numpy as np
 from streamkern._typing import Floats, Group
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer, is_integer
+from streamkern.extensions.classes.boosted_rows import boosted_rows
 from streamkern.extensions.classes.class_rule import AdditiveVotes, ClassRule
 from streamkern.extensions.classes.ensemble import ALGORITHMS, Ensemble, Round, StagedErrors
 from streamkern.extensions.classes.fitted_classes import FittedClasses
@@ -20,7 +21,6 @@ from streamkern.extensions.classes.labelling import (
     labelled_source,
     restored_class_weight,
 )
-from streamkern.extensions.classes.report_rows import boosted_rows
 from streamkern.extensions.classes.rounds import fit_rounds, round_options
 from streamkern.models.fitted_model import (
     described_parameters,
