@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from streamkern.errors import MissingExtensionError
 
+MISSING = "this installation of streamkern has no extension {!r}; install streamkern whole."
 _FOLDER = Path(__file__).parent / "extensions"
 
 
@@ -87,9 +88,7 @@ EXTENSIONS = {
 def extension(name: str, module: str) -> Any:
     """Return a module of an extension, or raise MissingExtensionError without its folder."""
     if name not in installed():
-        raise MissingExtensionError(
-            f"this installation of streamkern has no extension {name!r}; install streamkern whole."
-        )
+        raise MissingExtensionError(MISSING.format(name))
     return importlib.import_module(f"streamkern.extensions.{name}.{module}")
 
 

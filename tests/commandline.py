@@ -20,7 +20,6 @@ from streamkern.errors import MissingExtensionError
 # What a command says that needs an extension, or has an option of one.
 MISSED = re.compile("has no extension|No such option|No such command")
 REPOSITORY = Path(__file__).parents[1]
-_MISSING = "has no extension|No such option"
 
 
 def streamkern(*arguments):

@@ -14,6 +14,7 @@ from streamkern._version import __version__
 from streamkern.errors import MissingExtensionError
 from streamkern.errors.formatting import unknown
 from streamkern.errors.urls import without_secrets
+from streamkern.registry import MISSING
 
 # Names and one-line helps stand here so that `streamkern --help` imports no command.
 CORE = {
@@ -83,6 +84,12 @@ class Commands(click.Group):
         """Run a command; what is wrong with its options is told without secrets of URLs."""
         try:
             return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            for name, each in registry.EXTENSIONS.items():
+                if each.options and name not in registry.installed():
+                    told = f"{error.message.removesuffix('.')}; {MISSING.format(name)}"
+                    raise click.NoSuchOption(error.option_name, told, ctx=error.ctx) from error
+            raise
         except click.ClickException as error:
             vars(error).update(message=without_secrets(error.message))
             raise

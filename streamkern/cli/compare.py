@@ -83,6 +83,8 @@ def compare(console: Console, **options: Any) -> None:
         temporary.write_text(json_text(found.as_dict(), indent=1))
     for path in pictures:
         extension("report", "comparison_picture").plot_comparison(found, path, force=force)
+    if not pictures:
+        console.note("pictures are drawn by the extension 'report', which is not installed.")
     title = f"{found.n_train:,} rows fitted, {found.n_test:,} tested"
     console.table(title, [_row(trial) for trial in found.trials], _HEADER)
     exact = found.trials[0]

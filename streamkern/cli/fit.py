@@ -39,7 +39,8 @@ def fit(console: Console, **options: Any) -> None:
     if like := options["like"]:
         shared.refuse_given(OF_LIKE, f"is decided by --like {like}; leave out one of the two.")
     given = parameters_of(options)
-    if any(each.fit(console, options, given) for each in more_options("fit")):
+    loops = [each for each in more_options("fit") if hasattr(each, "fit")]
+    if any(each.fit(console, options, given) for each in loops):
         return
     problem, template = shared.problem_of(options), template_of(like)
     job, labels = problem.job(given, template), problem.reads_labels

@@ -99,7 +99,9 @@ def _in_short(option: click.Option, ctx: click.Context) -> tuple[str, str]:
     """Return an option with the first clause of its help, and its default."""
     names, text = option.get_help_record(ctx) or ("", "")
     said, _, default = text.partition("  [")
-    first = re.split(r"[:;]|\.(?= |$)|, (?=or auto)", said)[0]
+    first = re.split(r":|; (?=auto)|\.(?= |$)|, (?=or auto)", said)[0]
+    if " " not in first:  # a name, and then what it is
+        first = re.split(r"[,;.]", said)[0]
     return names, f"{first}.{default and '  [' + default}"
 
 

@@ -90,5 +90,6 @@ def problem_of(options: dict[str, Any], moments: Any = None) -> "Problem":
     from streamkern.estimators.problems import Regression
 
     command = click.get_current_context().command.name or ""
-    asked = (each.problem(options, moments) for each in more_options(command))
+    asking = [each for each in more_options(command) if hasattr(each, "problem")]
+    asked = (each.problem(options, moments) for each in asking)
     return next(filter(None, asked), Regression())

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,8 @@ def _hdf5(
     how: Any = {"weights": weights, "labels": labels and with_targets}
     source = open_hdf5(options["data"], options["x"], y, **how)
     why = "is for tables, CSV or Parquet, but DATA is HDF5; leave it out."
-    refuse_given([name for each in more_options("rows") for name in each.NAMES], why)
+    names = [getattr(each, "NAMES", ()) for each in more_options("rows")]
+    refuse_given([*chain.from_iterable(names)], why)
     if columns is not None:
         columns.check_inputs(source)
     return source
@@ -108,7 +110,7 @@ def prepared(
             console.note(f"{opened.unlabelled:,} rows without a label were left out.")
         plan = job.plan(source, n_workers=options["workers"])
         if options["dry_run"]:
-            if any(options[name] for name in ELSEWHERE):
+            if any(options.get(name) for name in ELSEWHERE):
                 raise ParameterError(
                     "--dry-run plans for this machine; leave out either it, or the cluster."
                 )

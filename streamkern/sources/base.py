@@ -115,7 +115,8 @@ def in_full_blocks(blocks: Iterator[Block], shard: Shard, n_rows: int) -> Iterat
     place = shard.start
     for block in blocks:
         n_expected = min(n_rows, shard.stop - place)
-        if block.rows is None and (block.start, len(block.y)) != (place, n_expected):
+        found = {(block.start, len(each)) for each in (block.X, block.y)}
+        if block.rows is None and found != {(place, n_expected)}:
             raise DataError(
                 f"a reader must give rows {place:,} to {place + n_expected:,} in its next block, "
                 f"but gave {len(block.y):,} rows from {block.start:,} on; let `Reader.blocks` "

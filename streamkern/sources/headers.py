@@ -95,12 +95,14 @@ def other_files(paths: Sequence[str | Path]) -> tuple[Any, list[Path]]:
 
     That is a module of an extension, with `files_of` and `opened`; None where files are HDF5.
     """
+    asked = set()
     for path in map(str, paths):
         named = [path] if is_url(path) else matching(path)
         inside = map(str, Path(path).rglob("*")) if Path(path).is_dir() else ()
         for module in filter(None, map(opener, chain(named, inside))):
-            if files := module.files_of(paths):
+            if module not in asked and (files := module.files_of(paths)):
                 return module, files
+            asked.add(module)
     return None, []
 
 

@@ -1,10 +1,11 @@
 """An extension can be deleted: all else works, and who asks for it is told so in one sentence.
 
-Each is deleted from a copy of the tree, with its tests and its page.  `make extensions` does this
-for all, and runs the core's tests without each.
+Each is deleted from a copy of the tree, with its tests and the page of its name.  `make extensions`
+does this for all, and runs the core's tests without each.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from commandline import rows, write
 
+from streamkern import registry
 from streamkern.registry import EXTENSIONS
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +60,16 @@ def streamkern(run, *arguments):
     return run("-c", "from streamkern.cli import main; main()", *arguments)
 
 
+def flags_of(options):
+    """The flags of what adds options to a command."""
+
+    def command(): ...
+
+    for each in options:
+        each(command)
+    return {option.opts[0] for option in command.__click_params__}
+
+
 def check_without(name, deleted, run):
     folder, extension = deleted(name), EXTENSIONS[name]
     assert run("-c", IMPORT_ALL).stderr == ""
@@ -69,6 +81,17 @@ def check_without(name, deleted, run):
         assert f"  {command} " not in listed
         refused = streamkern(run, command, "data.h5", "--out", "other.h5")
         assert (refused.returncode, MISSING.format(name) in refused.stderr) == (2, True)
+    for place, module in extension.options.items():
+        command = {"rows of a model": "predict"}.get(place, place)
+        command = "fit" if place in ("rows", "place", "report") else command
+        flags = flags_of(registry.extension(name, module).OPTIONS[place])
+        long = streamkern(run, command, "--help-all")
+        helped = (long if long.returncode == 0 else streamkern(run, command, "--help")).stdout
+        listed = {line.split()[0].rstrip(",") for line in helped.splitlines() if "--" in line}
+        assert not flags & listed
+        for flag in flags:
+            refused = streamkern(run, command, "data.h5", "--out", "other.h5", flag, "1")
+            assert (refused.returncode, f"has no extension {name!r}" in refused.stderr) == (2, True)
     for public in extension.names:
         refused = run("-c", f"import streamkern; streamkern.{public}")
         assert refused.stderr.endswith(f"MissingExtensionError: {MISSING.format(name)}\n")
@@ -86,3 +109,6 @@ def test_every_extension_can_be_deleted_and_the_tests_of_all_else_pass(name, wit
     tests = run("-m", "pytest", "-q", "-m", "not slow and not cluster", "-n", "2", "tests")
     print(tests.stdout[-4000:])
     assert tests.returncode == 0
+    counts = (re.search(rf"(\d+) {what}", tests.stdout) for what in ("passed", "skipped"))
+    passed, skipped = (int(count[1]) if count else 0 for count in counts)
+    assert passed > 4 * skipped  # what is skipped needs the extension

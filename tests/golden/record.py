@@ -258,7 +258,8 @@ def main() -> int:
     asked = parser.parse_args()
     names = asked.only or list(cases.CASES)
     if asked.write:
-        # Some cases alone are those of the machine of the others: bits need that one, texts any.
+        if asked.only and set(names) - {"help"} and read()["machine"] != machine():
+            parser.error("the record is of another machine; write all of it, or help alone.")
         kept = read() if asked.only else {"machine": machine(), "cases": {}}
         write(kept["cases"] | {name: run(name) for name in names}, kept["machine"])
         return 0

@@ -63,6 +63,7 @@ class LabelledSource(Source):
         for name in Source.__annotations__:
             setattr(self, name, getattr(rows, name))
         self.rows, self.labels, self.encoding = rows, labels, encoding
+        self.rounding = rows.rounding  # which need not be that of the dtype
         self.missing_labels = "have no label, or hold NaN or infinite values"
         self.n_targets = encoding.classes.n_targets
         self.target_ndim = 1 if self.n_targets == 1 else 2

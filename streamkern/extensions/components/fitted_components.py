@@ -61,14 +61,14 @@ class ComponentOptions:
         alike = {name: getattr(options, name) for name in _OPTIONS}
         return cls(options.kernel, n_components, n_random_features=options.n_components, **alike)
 
-    def passes(self) -> FitOptions:
+    def pass_options(self) -> FitOptions:
         checked_number(self.n_components)
         alike = {name: getattr(self, name) for name in _OPTIONS}
         D, kernel = self.n_random_features, as_kernel(self.kernel)
         return FitOptions(kernel, n_components=D, fit_intercept=True, **alike)
 
     def fit(self, source: Source, *, checkpoint: str | Path | None = None) -> "FittedComponents":
-        context = planned_fit(source, self.passes(), needs_targets=False, folder=checkpoint)
+        context = planned_fit(source, self.pass_options(), needs_targets=False, folder=checkpoint)
         return principal_components(sums_of(context), self)
 
 

@@ -74,7 +74,7 @@ def pca(console: Console, **options: Any) -> None:
         given = values_of(options) | {"n_random_features": options["random_features"]}
         asked = ComponentOptions(n_components=wanted, **given)
         alone = {"y": None, "targets": (), "drop": options.get("targets", ())}
-        with prepared(console, options | alone, Job(asked.passes(), {})) as source:
+        with prepared(console, options | alone, Job(asked.pass_options(), {})) as source:
             found = asked.fit(source, checkpoint=options["checkpoint"])
     found.save(out, force=options["force"])
     console.table("Principal components", [*found.rows_of(found.report), ("file", out)])

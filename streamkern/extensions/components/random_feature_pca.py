@@ -88,7 +88,7 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
         pipelines hand on.  `checkpoint`, and errors, are those of `RandomFeatureRidge.fit`.
         """
         options = self._options()
-        options.passes()  # refused before rows are looked at
+        options.pass_options()  # refused before rows are looked at
         more: Any = {"first": True, "fewest": 2, "targets": False}
         source = as_source(*self._tables(X, None, sample_weight, **more))
         return with_state(self, options.fit(source, checkpoint=checkpoint))
