@@ -155,3 +155,12 @@ def test_labels_that_cannot_be_read_are_told_or_missing(tmp_path):
     found = labelled_source(source, skip_bad_rows=True)
     assert np.flatnonzero(np.isnan(read(found)[0]).any(axis=1)).tolist() == list(range(20, 30))
     assert found.class_counts.sum() == N - 10
+
+
+@pytest.mark.parametrize("stored", ["u1", "f2", "f4"])
+def test_values_are_as_rounded_as_those_of_the_rows(tmp_path, stored):
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["X"], file["y"] = np.arange(12).reshape(6, 2).astype(stored), [0, 1, 0, 1, 0, 1]
+    rows = open_hdf5(tmp_path / "rows.h5", labels=True)
+    expected = {"u1": 0.0, "f2": np.finfo("f2").eps, "f4": np.finfo("f4").eps}[stored]
+    assert labelled_source(rows).rounding == rows.rounding == expected
