@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tolerances import assert_close
 
 from streamkern.features import Identity
-from streamkern.solve import Eigenbasis, conjugate_gradients, cross_validation
+from streamkern.solve import Eigenbasis, cross_validation
 from streamkern.solve.cross_validation import held_out_errors
 from streamkern.solve.preconditioned_solution import preconditioned_solution
 from streamkern.statistics import CentredMoments, Moments, Split, Triangle
@@ -275,7 +275,8 @@ def assert_solves(found, gram, shifts, columns) -> None:
 @pytest.mark.parametrize("distance", [0.0, 0.3])
 def test_a_system_near_the_share_of_the_basis_converges(D, share, distance, monkeypatch):
     # That of the basis itself does after one iteration.
-    monkeypatch.setattr(conjugate_gradients, "_MOST_ITERATIONS", 60 if distance else 2)
+    limit = "streamkern.solve.preconditioned_solution._MOST_ITERATIONS"
+    monkeypatch.setattr(limit, 60 if distance else 2)
     gram, columns, basis = system(D, 4, distance)
     gram, shifts = share * gram, np.array([0.1, 1.0, 10.0, 1000.0])
     columns[:, 3] = 0.0 if D == 5 else columns[:, 3]  # which zeros solve
