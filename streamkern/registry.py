@@ -6,6 +6,7 @@ Without its folder all else works, and who asks for it is told so in one sentenc
 
 import importlib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,14 +88,20 @@ EXTENSIONS = {
 
 def extension(name: str, module: str) -> Any:
     """Return a module of an extension, or raise MissingExtensionError without its folder."""
-    if name not in installed():
+    if not _is_installed(name):
         raise MissingExtensionError(MISSING.format(name))
     return importlib.import_module(f"streamkern.extensions.{name}.{module}")
 
 
 def installed() -> list[str]:
     """Return the names of the extensions whose folders are there."""
-    return [name for name in EXTENSIONS if (_FOLDER / name / "__init__.py").is_file()]
+    return [name for name in EXTENSIONS if _is_installed(name)]
+
+
+@cache
+def _is_installed(name: str) -> bool:
+    """Say whether the folder of an extension is there; tasks on shards ask, too."""
+    return (_FOLDER / name / "__init__.py").is_file()
 
 
 def public_names() -> dict[str, str]:

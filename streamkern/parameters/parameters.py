@@ -31,6 +31,8 @@ AUTO = "auto"
 AUTO_COMPONENTS = 4096
 # The map unless another is given.
 DEFAULT_MAP = "orthogonal"
+# How the features of a sparse model are chosen.
+SPARSE_METHODS = ("forward", "lasso")
 # Of fewer rows no kernel is chosen.
 FEWEST_ROWS = 30
 
@@ -106,7 +108,7 @@ class Parameters:
         None, "Keep the best K components; auto: the fewest that are good enough.", form="K|auto"
     )
     sparse_method: str = option(
-        "forward", "Forward selection, or the path of the lasso.", choices=("forward", "lasso")
+        "forward", "Forward selection, or the path of the lasso.", choices=SPARSE_METHODS
     )
     solver: str = option(
         "auto",
@@ -337,7 +339,7 @@ class Parameters:
     def sparse_options(self, available: int | None) -> SparseOptions | None:
         """Return how a sparse model of so many features is chosen; None for no such model."""
         options, unknown = SparseOptions(self.sparse, self.sparse_method), self.n_components == AUTO
-        check_choice("the method of a sparse model", self.sparse_method, ("forward", "lasso"))
+        check_choice("the method of a sparse model", self.sparse_method, SPARSE_METHODS)
         if self.sparse is None:
             return None
         selection = extension("sparse", "selection")
