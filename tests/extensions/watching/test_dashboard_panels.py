@@ -87,3 +87,15 @@ def test_a_name_that_is_no_text_and_a_far_end_are_told():
     shown = panel(story.job, story.now, {})
     assert r"fit \udcff.h5" in shown
     assert "left of pass" in shown
+
+
+def test_what_is_left_is_told_by_its_parts():
+    story = Story()
+    story.begin()
+    story.plan_solution(flops=2e12, readings=2)
+    story.begin_pass("columns", "c", row_flops=0.0)
+    story.shard(0, after=0.5, number="c")
+    story.tell("pass ended", error=None, **{"pass": "c"})
+    story.begin_pass("moments-1-of-2")
+    story.shard(0, after=2.0)
+    assert ": pass “moments-1-of-2” 18 s, solving 5.0 s" in panel(story.job, story.now, {})
