@@ -1,7 +1,5 @@
 """The Nystroem map: exact at landmarks, nested, the same wherever it is drawn."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import naive
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from streamkern.features import (
     RandomFourierFeatures,
     Standardized,
     Standardizer,
-    compress,
     gradients,
     gram_map,
     landmarks,
@@ -113,19 +110,6 @@ def chosen(rows, weights=None, m=M):
     return Nystroem(KERNELS["gaussian"], m).chosen(rows, weights)
 
 
-def test_rows_that_weigh_the_same_weigh_nothing_of_their_own():
-    expected = chosen(ROWS)
-    assert_array_equal(chosen(ROWS, np.full(len(ROWS), 0.3)), expected)
-    assert_array_equal(landmarks_of(drawn(rows=expected)), expected)
-
-
-def test_landmarks_of_sparse_rows_are_those_of_dense_ones():
-    csr_array = pytest.importorskip("scipy.sparse").csr_array
-    X = np.random.default_rng(0).standard_normal((40, 3))
-    dense, sparse = (Nystroem(Gaussian(1.0), 8).fit(rows) for rows in (X, csr_array(X)))
-    assert_array_equal(sparse.transform(X), dense.transform(X))
-
-
 @pytest.mark.parametrize("highest", [2, 4])
 def test_rows_of_weight_0_are_no_landmarks_and_attract_none(highest):
     weights = np.random.default_rng(0).integers(0, highest, len(ROWS)).astype(float)
@@ -147,18 +131,6 @@ def test_a_centre_is_the_weighted_mean_of_its_rows():
     weights = np.random.default_rng(0).exponential(size=len(ROWS))
     (centre,) = chosen(ROWS, weights, m=1)
     assert np.allclose(centre, np.average(ROWS, axis=0, weights=weights), rtol=1e-12, atol=1e-12)
-
-
-def test_equal_rows_weigh_together():
-    weights = np.random.default_rng(0).exponential(size=len(ROWS))
-    whole = chosen(ROWS, weights)
-    halves = chosen(np.repeat(ROWS, 2, axis=0), np.repeat(weights / 2, 2))
-    means = [
-        np.mean([np.exp(-np.square(found - row).sum(axis=1).min()) for row in ROWS])
-        for found in (whole, halves)
-    ]
-    assert len(whole) == len(halves) == M
-    assert means[0] == pytest.approx(means[1], rel=0.1)
 
 
 # Nested.
@@ -205,14 +177,6 @@ def test_other_maps_are_summed_and_solved_for_as_they_are():
     assert solve_map(phi) == (phi, None)
     part, turning = solve_map(phi, 4)
     assert (part.n_components, turning) == (4, None)
-
-
-@every_kernel
-def test_a_function_of_features_is_one_of_the_kernel_at_landmarks(kernel):
-    phi, coef = drawn(kernel, 10), np.random.default_rng(3).standard_normal((10, 2))
-    short, weights = compress(phi, coef)
-    assert isinstance(short, KernelColumns)
-    assert_close(short.transform(ROWS) @ weights, phi.transform(ROWS) @ coef, steps=1e7)
 
 
 # Gradients.
@@ -266,12 +230,6 @@ def test_equal_rows_make_fewer_landmarks():
     assert_close(features @ features.T, phi.kernel(few, few), steps=1e7)
 
 
-def test_landmarks_that_can_hardly_be_told_apart_are_left_out():
-    phi = drawn(Gaussian(30.0), 60, jitter=1e-6)
-    assert 3 < phi.n_components < 30
-    assert np.isfinite(phi.transform(ROWS)).all()
-
-
 # Errors, and files.
 
 
@@ -283,16 +241,6 @@ def test_rows_are_needed():
         ParameterError, match="rows of 4 inputs are made from such rows, not from 3"
     ):
         Nystroem(Gaussian(1.0), M).draw(4, ROWS)
-
-
-def test_a_map_that_is_fitted_again_is_that_of_the_new_rows():
-    def new():
-        return Nystroem(Gaussian(1.5), M)
-
-    again = new().fit(ROWS)
-    assert again.transform(ROWS[:5]).shape == (5, M)
-    others = 2.0 * ROWS[::-1] + 1.0
-    assert_array_equal(again.fit(others).transform(ROWS[:5]), new().fit(others).transform(ROWS[:5]))
 
 
 def test_landmarks_of_rows_in_order_are_spread_over_them():
@@ -352,15 +300,6 @@ def test_rows_of_clusters_far_apart_keep_their_distances(kernel, apart, p, dtype
     found = gradients(features.inner, rows.astype(dtype), coef)
     digits = 1e-5 + 10 * apart * float(np.finfo(dtype).eps)
     np.testing.assert_allclose(found, np.einsum("nm,nmp->np", slopes, sides), atol=digits)
-
-
-def test_threads_find_the_same_landmarks_side_by_side():
-    rows = np.random.default_rng(0).standard_normal((2000, 3))
-    alone = Nystroem(Gaussian(1.0), 40).draw(3, rows).similarities.landmarks
-    with ThreadPoolExecutor(4) as pool:
-        begun = [pool.submit(Nystroem(Gaussian(1.0), 40).draw, 3, rows) for _ in range(12)]
-        for done in begun:
-            assert_array_equal(done.result().similarities.landmarks, alone)
 
 
 @pytest.mark.parametrize("place", [0, 5, 11])

@@ -105,26 +105,6 @@ def test_the_same_seed_draws_the_same_map_and_another_one_another(family):
 
 
 @every_form
-def test_single_precision_is_close_to_double(family, paired):
-    phi = drawn(family, paired)
-    single, double = phi.transform(rows(), np.float32), phi.transform(rows())
-    assert_close(single, double, dtype=np.float32, steps=4, size=largest_angle(phi) * phi.scale)
-
-
-@every_form
-@pytest.mark.parametrize("q", [1, 2])
-def test_the_short_form_is_the_same_function(family, paired, q):
-    phi = drawn(family, paired)
-    coef = np.random.default_rng(q).standard_normal((D, q))
-    short, weights = compress(phi, coef)
-    features, fewer = np.empty((9, D)), np.empty((9, short.n_components))
-    phi.evaluate(rows(), features)
-    short.evaluate(rows(), fewer)
-    assert_close(fewer @ weights, features @ coef, steps=1000, size=largest_angle(phi))
-    assert short.n_components == (D // 2 if paired and q == 1 else D)
-
-
-@every_form
 @pytest.mark.parametrize("n_components", [0, -2, D + 2])
 def test_a_part_larger_than_the_whole_or_empty_is_refused(family, paired, n_components):
     with pytest.raises(ParameterError, match=f"between 1 and {D} features, not {n_components}"):
@@ -144,7 +124,7 @@ KERNELS = {"gaussian": Gaussian(2.0), "matern12": Matern((1.0, 3.0, 2.0), nu=0.5
 )
 def test_features_have_no_bias(family, kernel, paired, n_components):
     kernel, X = KERNELS.get(kernel, Laplacian(2.0)), rows(6)
-    exact, seeds = kernel(X, X), 400
+    exact, seeds = kernel(X, X), 150
     apart = np.empty((seeds, 6, 6))
     for seed in range(seeds):
         features = drawn(family, paired, n_components, kernel, seed).transform(X)

@@ -91,19 +91,6 @@ def test_leverages_are_those_of_the_formula_and_sum_to_the_degrees_of_freedom(
     assert_close(single, found, dtype=np.float32, steps=50)
 
 
-@pytest.mark.parametrize("name", ["pairs", "inputs", "one feature"])
-@every_intercept
-def test_without_a_penalty_leverages_are_those_of_least_squares(name, intercept):
-    feature_map, _, equations, deviation = fitted(name, 0.0, intercept=intercept)
-    X, _, s = table()
-    Phi, new = feature_map.transform(X), feature_map.transform(new_rows())
-    expected = expected_leverages(Phi, new, s, 0.0, intercept=intercept)
-    assert deviation.leverages(new_rows()) == pytest.approx(expected, rel=1e-7)
-    own = s @ deviation.leverages(X)[:, 0]
-    assert own == pytest.approx(feature_map.n_components + intercept, rel=1e-9)
-    assert equations.effective_dof == pytest.approx(own, rel=1e-9)
-
-
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("share", [1e-2, 1e-1, 10.0])
 def test_they_do_so_above_and_below_the_precision_floor(precision, share):
@@ -173,16 +160,6 @@ def test_a_row_that_is_not_finite_has_nan_and_no_other_has(name, value):
     assert np.isnan(found[bad]).all()
     assert np.array_equal(found[~bad], before[~bad])
     assert np.isnan(deviation.standard_deviations(rows)[bad]).all()
-
-
-@pytest.mark.parametrize("precision", ["single", "double"])
-def test_many_rows_have_the_leverages_of_each_alone(precision):
-    deviation = fitted("pairs", np.array([0.1, 2.0, 0.3]), precision=precision)[-1]
-    rows = new_rows(9000)
-    some = [0, 1, 4095, 4096, 8191, 8192, 8999]
-    alone = np.concatenate([deviation.leverages(rows[i : i + 1]) for i in some])
-    dtype = np.float32 if precision == "single" else np.float64
-    assert_close(deviation.leverages(rows)[some], alone, dtype=dtype)
 
 
 # How often the intervals hold what they should.

@@ -7,8 +7,6 @@ from typing import NamedTuple
 import naive
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tolerances import assert_close
 
 from streamkern.features import Identity
@@ -150,39 +148,6 @@ def test_many_targets_are_solved_for_one_at_a_time_or_in_one_basis(few_columns, 
     # By gradients one at a time, since ten of everything that is held take no more than G does.
     assert ways == ({"gradients": 7 * K} if few_columns > 1 else {"eigenvalues": K})
     assert_refitted(found, table, folds, case.alphas)
-
-
-@naive.quick
-@given(
-    seed=st.integers(0, 2**32),
-    n=st.integers(6, 40),
-    D=st.integers(1, 40),
-    sizes=st.integers(2, 5),
-    low=st.floats(-2, 2),
-)
-def test_any_rows_and_any_folds_have_the_errors_of_fitting_again(seed, n, D, sizes, low):
-    rng = np.random.default_rng(seed)
-    alphas = np.logspace(low, low + 2, 5)
-    table = rows(Case(n, D, 1.0, alphas, set()), 2)
-    # Any fold has a row at least, and any but one has two left.
-    folds = rng.permutation(np.concatenate([np.arange(sizes), rng.integers(0, sizes, n - sizes)]))
-    assert_refitted(errors(table, folds, alphas), table, folds, alphas)
-
-
-def test_a_fold_whose_sums_have_another_shift_has_the_same_errors():
-    case = CASES["many rows"]
-    Phi, y, s = rows(case, 2)
-    folds = folds_of(case.n)
-    total = moments(Phi, y, s)
-    basis = Eigenbasis.of(total.centred())
-    held = folds == 0
-    part = moments(Phi[held], y[held], s[held], shift=-0.5)
-    kept = [np.copy(a) for a in (total.gram.dense(), part.gram.dense(), basis.vectors)]
-    found = held_out_errors(basis, total, Split(part), case.alphas)
-    now = (total.gram.dense(), part.gram.dense(), basis.vectors)
-    assert all(np.array_equal(a, b) for a, b in zip(kept, now, strict=True))
-    expected = errors((Phi, y, s), folds, case.alphas)[0]
-    assert found.sse == pytest.approx(expected.sse, rel=1e-9)
 
 
 def test_targets_that_every_model_predicts_have_no_negative_error():

@@ -20,22 +20,6 @@ def rows(n=N, q=2):
     return X, (y + 0.1 * rng.standard_normal((n, 2)))[:, :q]
 
 
-def test_nothing_is_left_over_for_leave_one_out_unless_it_is_asked_for():
-    X, y = rows()
-    assert solve_dual(Gaussian(1.0)(X, X), y, 1.0, intercept=True).loo_residuals is None
-
-
-@pytest.mark.parametrize("alpha", [1e-6, 1.0])
-def test_a_constant_added_to_the_kernel_is_the_intercepts(alpha):
-    X, y = rows()
-    K = Gaussian(1.5)(X, X)
-    base, moved = (
-        KernelBasis.of(K + shift, y, intercept=True).solve(alpha) for shift in (0.0, 100.0)
-    )
-    assert_close(moved.coef, base.coef, steps=1e4 / alpha)
-    assert_close(moved.loo_residuals, base.loo_residuals, steps=1e4 / alpha)
-
-
 @with_and_without
 def test_more_rows_than_are_worked_on_at_once_give_the_same(monkeypatch, intercept):
     monkeypatch.setattr(kernel_system, "_ROWS_AT_ONCE", 13)

@@ -3,8 +3,6 @@
 import naive
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tolerances import assert_close
 
 from streamkern.features import RandomFourierFeatures
@@ -54,19 +52,6 @@ def test_errors_are_those_of_fitting_without_each_row(precision, intercept, weig
     assert found.weight == pytest.approx(s.sum())
 
 
-@naive.quick
-@given(st.lists(st.integers(0, N), max_size=6).map(sorted), st.randoms(use_true_random=False))
-def test_any_split_and_order_gives_the_same_errors(cuts, chance):
-    X, y, s = table()
-    zero, _ = empty(X, y, s)
-    whole = naive.accumulated(zero, naive.blocks(X, y, (), s))
-    blocks = [block for block in naive.blocks(X, y, cuts, s) if len(block)]
-    parts = naive.merged(zero, blocks, chance)
-    assert_close(parts.squared, whole.squared)
-    assert_close(parts.spare, whole.spare)
-    assert parts.weight == pytest.approx(whole.weight)
-
-
 def test_blocks_of_rows_penalties_and_targets_give_the_same_errors(monkeypatch):
     X, y, s = table()
     zero, _ = empty(X, y, s)
@@ -77,18 +62,6 @@ def test_blocks_of_rows_penalties_and_targets_give_the_same_errors(monkeypatch):
         parts = naive.accumulated(zero, naive.overwritten(naive.blocks(X, y, [11, 30], s)))
         assert_close(parts.squared, whole.squared)
         assert_close(parts.spare, whole.spare)
-
-
-def test_the_least_that_a_row_leaves_to_the_others_is_known():
-    X, y, s = table()
-    zero, Phi = empty(X, y, s)
-    found = naive.accumulated(zero, naive.blocks(X, y, (), s))
-    centred = Phi - np.average(Phi, axis=0, weights=s)
-    G = (s[:, None] * centred).T @ centred
-    for alpha, spare in zip(ALPHAS, found.spare, strict=True):
-        shifted = np.linalg.inv(G + alpha * np.eye(D))
-        h = s * (1 / s.sum() + np.einsum("nd,de,ne->n", centred, shifted, centred))
-        assert spare == pytest.approx(1 - h.max())
 
 
 def test_models_travel_once_and_sums_without_them():
