@@ -231,8 +231,8 @@ def test_what_a_checkpoint_takes_is_in_the_plan(data, tmp_path, monkeypatch, sol
     needs = Footprint
     if solver == "cg":
         needs = extension("gradients", "iterative_footprint").IterativeFootprint
-    planned = plan_system(opened(data, ""), 256, n_folds=5, needs_of=needs)
-    fitted = model("folds by shards", n_components=256, solver=solver)
+    planned = plan_system(opened(data, ""), 128, n_folds=5, needs_of=needs)
+    fitted = model("folds by shards", n_components=128, solver=solver)
     fitted.fit(opened(data, ""), checkpoint=tmp_path / "saved")
     assert planned.checkpoint_bytes / 10 < largest[0] <= planned.checkpoint_bytes
 
