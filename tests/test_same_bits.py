@@ -151,7 +151,7 @@ print([hashlib.sha256(model.coef_.tobytes()).hexdigest() for model in models])
 
 def test_the_number_of_cores_of_the_callers_process_changes_no_bit(tmp_path):
     paths = tmp_path / "many.h5", tmp_path / "few.h5"
-    for path, n in zip(paths, (20_000, 506), strict=True):
+    for path, n in zip(paths, (6000, 506), strict=True):
         write(path, n)
     one, two = (
         python(HASHES, *paths, env=os.environ | {"OPENBLAS_NUM_THREADS": threads})
