@@ -89,20 +89,6 @@ def test_centres_explain_more_than_rows_at_random():
     assert left[0] < 0.85 * np.mean(left[1:])
 
 
-@pytest.mark.parametrize("scale", [0.01, 3.0])
-@pytest.mark.parametrize("p", [3, 100])
-@every_dtype
-def test_products_make_the_values_of_the_kernel_whatever_the_scale(scale, p, dtype):
-    rng = np.random.default_rng(2)
-    Z = 50.0 + rng.standard_normal((40, p))  # far from zero
-    X = np.concatenate([Z + 1e-3 * rng.standard_normal(Z.shape), Z]).astype(dtype)
-    for kernel in (Gaussian(scale * p**0.5), Matern(scale * p**0.5, nu=1.5)):
-        made = KernelColumns(kernel, Z).transform(X, dtype)
-        # Squared distances are known to eps, of few inputs that of double, times squared lengths.
-        lost = 1.0 if p <= 64 and dtype == np.float32 else 1.0 / scale**2
-        assert_close(made, kernel(X, Z), dtype=dtype, size=max(lost, 1.0))
-
-
 # Weights.
 
 
@@ -125,12 +111,6 @@ def test_centres_begin_at_rows_in_proportion_to_their_weights():
         order = np.random.default_rng(seed).permutation(4)
         found.append(int(landmarks._weighed(rows[order], weights[order], seed)[0][0].item()))
     assert np.abs(np.bincount(found) / 1000 - weights / 10).max() < 0.05
-
-
-def test_a_centre_is_the_weighted_mean_of_its_rows():
-    weights = np.random.default_rng(0).exponential(size=len(ROWS))
-    (centre,) = chosen(ROWS, weights, m=1)
-    assert np.allclose(centre, np.average(ROWS, axis=0, weights=weights), rtol=1e-12, atol=1e-12)
 
 
 # Nested.
