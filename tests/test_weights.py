@@ -16,7 +16,6 @@ from streamkern import ExactKernelRidge, Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.errors import CheckpointError, DataError
 from streamkern.fitting.planned_fit import planned_fit
 from streamkern.kernels import parsed_kernel
-from streamkern.kernels.shift_invariant import median_distance
 from streamkern.parameters.parameters import Parameters
 from streamkern.passes.checkpoint_job import checkpointed
 from streamkern.sources import ArraySource
@@ -164,14 +163,6 @@ def test_the_median_length_scale_is_that_of_rows_repeated(kernel):
     expected = ridge(kernel=kernel).fit(*repeated(X, y, s))
     assert_close(found.report_["length_scale"], np.array(expected.report_["length_scale"]))
     assert_close(found.coef_, expected.coef_)
-
-
-@settings(deadline=None, max_examples=30)
-@given(s=st.lists(st.integers(1, 4), min_size=2, max_size=12))
-def test_a_weighted_median_is_that_of_pairs_repeated(s):
-    X, _, _ = table(len(s))
-    found = median_distance(Gaussian(), X, np.array(s, dtype=float))
-    assert found == median_distance(Gaussian(), np.repeat(X, s, axis=0))
 
 
 def test_a_search_counts_the_weights_of_its_sample():

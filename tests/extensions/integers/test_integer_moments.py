@@ -149,24 +149,6 @@ def test_they_are_the_moments_of_rounded_features(precision, feature_map):
     np.testing.assert_allclose(centred.target, expected.target, rtol=1e-3)
 
 
-@every_map
-@every_precision
-def test_cuts_and_order_change_no_bit(feature_map, precision):
-    X, y, weights = rows()
-    whole = moments(feature_map, X, y, weights, precision=precision)
-    order = np.random.default_rng(2).permutation(N)
-    again = moments(
-        feature_map, X[order], y[order], weights[order], cuts=(1, 2, 65, 400), precision=precision
-    )
-    assert_same(again, whole)
-    parts = [
-        moments(feature_map, X[k], y[k], weights[k], precision=precision)
-        for k in (slice(0, 100), slice(100, 101), slice(101, N))
-    ]
-    assert_same(parts[2].merge(parts[0]).merge(parts[1]), whole)
-    assert_same(whole.without(parts[1]).without(parts[2]), parts[0])
-
-
 def test_a_wild_row_leaves_no_trace():
     X, y, _ = rows()
     wild = np.full((1, Q), 1e9)
