@@ -111,7 +111,7 @@ def hostile_file(folder, name):
 @pytest.fixture(scope="module", params=["evidence", "a search of maps"])
 def page(request, tmp_path_factory):
     """The path of a report, the same of another call, and what is in it."""
-    X, y = rows(q=2)
+    X, y = rows()
     model, folder = fitted(X, y, **CASES[request.param]), tmp_path_factory.mktemp("page")
     write_report(model, folder / "other.html", X, y)
     path = folder / "report.html"
