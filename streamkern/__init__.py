@@ -22,11 +22,6 @@ _NAMES = {
     "estimators.exact_kernel_ridge": "ExactKernelRidge",
     "estimators.load": "load",
     "estimators.random_feature_ridge": "RandomFeatureRidge",
-    "estimators.transformers": (
-        "GridFourierFeatures Identity Nystroem QuasiRandomFourierFeatures "
-        "RandomFourierFeatures StructuredFourierFeatures"
-    ),
-    "estimators.importance": "permutation_importance",
     "monitor": "progress",
     "sources": "open_hdf5",
     "statistics": "ColumnStatistics Moments",

@@ -67,13 +67,26 @@ EXTENSIONS = {
         },
         models={"streamkern-pca": "fitted_components.FittedComponents"},
     ),
+    "transformers": Extension(
+        names=dict.fromkeys(
+            (
+                *("GridFourierFeatures", "Identity", "Nystroem", "QuasiRandomFourierFeatures"),
+                *("RandomFourierFeatures", "StructuredFourierFeatures"),
+            ),
+            "feature_maps",
+        )
+    ),
     "export": Extension(
         names={"to_onnx": "onnx"},
         commands={"export": "Write the predictions of a model as an ONNX file."},
     ),
     "watching": Extension(),
     "report": Extension(
-        names={"ModelPlots": "model_plots", "write_report": "html_page"},
+        names={
+            "ModelPlots": "model_plots",
+            "permutation_importance": "importance",
+            "write_report": "html_page",
+        },
         options={"report": "report_option"},
     ),
     "tables": Extension(

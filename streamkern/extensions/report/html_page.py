@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from streamkern._version import __version__
 from streamkern.errors.formatting import printable
-from streamkern.estimators.importance import held_out_importance
 from streamkern.estimators.loading import fitted_model, rows_of
 from streamkern.extensions.report import (
     choice_figures,
@@ -22,6 +21,7 @@ from streamkern.extensions.report import (
     prediction_figures,
     validation_curves,
 )
+from streamkern.extensions.report.importance import held_out_importance
 from streamkern.extensions.report.numbers import counted, number, percent, seconds
 from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.validation_pass import MOST_TARGETS, Validation, validated
