@@ -18,8 +18,6 @@ _NAMES = {
         "RationalQuadratic Sum"
     ),
     "models.data_moments": "DataMoments load_moments",
-    "estimators.comparison": "compare",
-    "estimators.exact_kernel_ridge": "ExactKernelRidge",
     "estimators.load": "load",
     "estimators.random_feature_ridge": "RandomFeatureRidge",
     "monitor": "progress",

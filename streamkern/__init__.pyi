@@ -2,13 +2,13 @@
 
 from streamkern.engine.cluster import connect
 from streamkern.engine.reduction import accumulate
-from streamkern.estimators.comparison import compare
-from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
 from streamkern.estimators.load import load
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.extensions.classes.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.extensions.classes.random_feature_classifier import RandomFeatureClassifier
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
+from streamkern.extensions.exact.comparison import compare
+from streamkern.extensions.exact.exact_kernel_ridge import ExactKernelRidge
 from streamkern.extensions.export.onnx import to_onnx
 from streamkern.extensions.integers.integer_moments import IntegerMoments
 from streamkern.extensions.report.html_page import write_report

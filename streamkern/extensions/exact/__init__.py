@@ -1,0 +1,1 @@
+"""Exact kernel ridge regression, and random features compared with it."""
