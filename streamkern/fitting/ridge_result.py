@@ -6,7 +6,7 @@ Rows whose errors rounding hides are predicted in one more light pass.
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +56,7 @@ _ROUNDING = 1e-9
 # a row, and an inverse, which is for so many features at the most.
 _ROWS, _ROWS_IN_TURN, _MOST_IN_TURN = 4096, 2048, 4096
 # What is told of a solution.
-_OF_SOLUTION: Final = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
+_OF_SOLUTION = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
 
 
 def ridge_result(

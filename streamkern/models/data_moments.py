@@ -63,8 +63,8 @@ class DataMoments:
         return summary_line("DataMoments", self._whole_report())
 
     def _whole_report(self) -> FitReport:
-        n_components: FitReport = {"n_components": self.feature_map.n_components}
-        return self.report | kernel_facts(self.kernel) | n_components
+        n_components = self.feature_map.n_components
+        return self.report | kernel_facts(self.kernel) | {"n_components": n_components}
 
     def check_whole(self) -> None:
         """Raise ParameterError unless these are the moments of all features."""

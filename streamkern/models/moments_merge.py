@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -129,15 +129,14 @@ def merged_folds(
 
 
 # What reports count.
-_COUNTS: Final = (
+_COUNTS = (
     *("rows", "skipped_rows", "weightless_rows", "forgotten_rows"),
     *("retried_shards", "resumed_shards"),
 )
 
 
 def joined_reports(left: FitReport, right: FitReport, columns: Columns) -> FitReport:
-    named: Any = columns.as_dict()
-    joined: FitReport = left | named
+    joined = left | columns.as_dict()
     for name in _COUNTS:
         if name in left or name in right:
             joined[name] = left.get(name, 0) + right.get(name, 0)

@@ -53,7 +53,7 @@ def pass_report(
         "weightless_rows": first.n_weightless,
         "retried_shards": sum(passed.retried_shards for passed in every),
         "resumed_shards": sum(passed.resumed_shards for passed in every),
-        **columns.as_dict(),  # type: ignore[typeddict-item]
+        **columns.as_dict(),
         "n_folds": options.n_folds if rule.n_folds > 1 else 0,
         "fold_by": plan.fold_by if rule.n_folds > 1 else None,
         "weights": source.weighted_by,

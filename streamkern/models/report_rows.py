@@ -7,7 +7,7 @@ writes figures: `brief` for a terminal, `numbers.number` for a page.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from streamkern.errors.formatting import listed
 from streamkern.models.report_facts import brief
@@ -16,10 +16,6 @@ from streamkern.runtime.memory import in_words
 from streamkern.sources.columns import Columns
 
 Number = Callable[[Any], str]
-_Columns = Literal["dropped_columns", "nearly_constant_columns"]
-_Count = Literal[
-    "skipped_rows", "weightless_rows", "forgotten_rows", "resumed_shards", "retried_shards"
-]
 
 Row = tuple[str, str]  # a name and what stands beside it
 LABELS = {
@@ -44,14 +40,14 @@ LABELS = {
 }
 # How many values, columns and files are named.
 _MOST_VALUES, _MOST_COLUMNS, _MOST_FILES = 5, 8, 3
-_FAULTS: dict[_Count, str] = {
+_FAULTS = {
     "skipped_rows": "rows skipped",
     "weightless_rows": "rows of weight 0",
     "forgotten_rows": "rows forgotten",
     "resumed_shards": "shards resumed",
     "retried_shards": "shards retried",
 }
-_COLUMNS: dict[_Columns, str] = {
+_COLUMNS = {
     "dropped_columns": "constant columns left out",
     "nearly_constant_columns": "nearly constant columns, taken to spread wider than they do",
 }

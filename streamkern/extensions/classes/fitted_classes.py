@@ -21,7 +21,6 @@ from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.prediction import by_rows, predicted_rows, predicted_shards
 from streamkern.models.prediction_files import NONE, Written, write_predictions
 from streamkern.models.scoring import scored
-from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.predict.evaluation import Evaluation
 from streamkern.sources import Source
@@ -179,7 +178,7 @@ class FittedClassifier(FittedClasses):
     parameters = through("ridge.parameters")
 
     def __post_init__(self) -> None:
-        report = FitReport(**self.ridge.report)
+        report = self.ridge.report.copy()
         report["calibration"] = self.rule.calibrator.name
         object.__setattr__(self, "report", report)
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class Boosting:
     def as_dict(self) -> FitReport:
         """Return all but the weights of classes as plain JSON values."""
         told: Any = {name: v for name, v in vars(self).items() if name != "class_weight"}
-        return cast("FitReport", told)
+        return told
 
     def job(self, parameters: Parameters) -> Job:
         """Return what is known of all rounds before the rows, as `Problem.job` does of a fit."""
