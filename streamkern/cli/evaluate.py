@@ -75,14 +75,13 @@ def evaluate(console: Console, **options: Any) -> None:
 
 def _show_left_out(console: Console, ridge: Any, found: dict[str, Any]) -> None:
     """Print leave-one-out errors, and the rows that matter most."""
-    from streamkern.models.report_facts import brief
-    from streamkern.models.report_rows import figure_row
+    from streamkern.models.report_rows import brief
 
     rows = [
-        figure_row("loo_rmse", found, brief),
-        figure_row("train_rmse", ridge.report, brief),
-        figure_row("cv_rmse", ridge.report, brief),
-        figure_row("effective_dof", found, "{:,.1f}".format),
+        ("leave-one-out rmse", brief(found["loo_rmse"])),
+        ("training rmse", brief(ridge.report["train_rmse"])),
+        ("cross-validated rmse", brief(ridge.report["cv_rmse"])),
+        ("effective degrees of freedom", f"{found['effective_dof']:,.1f}"),
         ("rows of leverage 1", f"{found['rows_of_leverage_one']:,}"),
     ]
     console.table(f"Leave-one-out on {found['rows']:,} rows", rows)

@@ -19,7 +19,8 @@ from streamkern.models.moments_merge import (
     turns_between,
 )
 from streamkern.models.moments_removal import without_rows
-from streamkern.models.report_facts import kernel_facts, summary_line
+from streamkern.models.report_facts import kernel_facts
+from streamkern.models.report_rows import summary_line
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.template import Template, check_targets

@@ -20,8 +20,7 @@ from streamkern.errors import ModelFileError
 from streamkern.features import FeatureMap, uncombined
 from streamkern.features.metric import described_metric, with_metric
 from streamkern.kernels import Kernel, as_kernel, kernel_from
-from streamkern.models.report_facts import summary_line
-from streamkern.models.report_rows import model_rows
+from streamkern.models.report_rows import model_rows, summary_line
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.predict.intervals import POWERS, RANKS, TENTHS, Intervals, leading_features

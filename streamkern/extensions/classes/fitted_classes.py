@@ -12,6 +12,7 @@ from streamkern._typing import Floats, Group
 from streamkern.errors import ParameterError
 from streamkern.extensions.classes.calibration_fit import checked_method
 from streamkern.extensions.classes.class_errors import ClassErrors
+from streamkern.extensions.classes.class_rows import error_rows
 from streamkern.extensions.classes.class_rule import ClassRule, PlainRule
 from streamkern.extensions.classes.labelled_source import KnownClasses, LabelledSource
 from streamkern.extensions.classes.labelling import described_class_weight, restored_class_weight
@@ -94,10 +95,8 @@ class FittedClasses(FittedModel):
     @staticmethod
     def error_tables(found: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Return tables of what an evaluation found: title, rows and header."""
-        from streamkern.models.report_rows import class_error_rows
-
         commonest = f"{found['baseline']['accuracy']:.6g}, by always saying the commonest class"
-        rows = [*class_error_rows(found, "{:.6g}".format), ("baseline accuracy", commonest)]
+        rows = [*error_rows(found, "{:.6g}".format), ("baseline accuracy", commonest)]
         names = [str(value) for value in found["classes"][:_MOST_CLASSES]]
         cells = [
             (name, *map("{:,.10g}".format, row[:_MOST_CLASSES]))

@@ -167,8 +167,8 @@ def _fitted_rows(model: FittedRidge, report: FitReport) -> list[report_rows.Row]
         *report_rows.fit_rows(report, number),
         ("feature map", f"{report['feature_map']}, seed {model.parameters.random_state}"),
         ("data", report_rows.data_words(report["data"])),
-        *([report_rows.figure_row("noise", report, number)] if known else []),
-        report_rows.figure_row("precision_floor", report, number),
+        *([("standard deviation of the noise", number(report["noise"]))] if known else []),
+        ("precision floor of alpha", number(report["precision_floor"])),
     ]
 
 
@@ -230,7 +230,7 @@ def _class_section(found: Validation | None) -> dict[str, Any]:
         return {"held_out": [], "errors": []}
     return {
         "held_out": class_figures.class_figures(found.measure),
-        "errors": report_rows.class_error_rows(found.measure.figures(), number),
+        "errors": found.measure.rows(number),
         "confusion": class_figures.confusion_table(found.measure),
     }
 
