@@ -60,6 +60,7 @@ EXTENSIONS = {
     "integers": Extension(
         names={"IntegerMoments": "integer_moments"}, solvers={"integers": "integer_system.Integers"}
     ),
+    "growing": Extension(),
     "exact": Extension(names={"ExactKernelRidge": "exact_kernel_ridge", "compare": "comparison"}),
     "sparse": Extension(names={"sparsify": "sparsify"}),
     "clusters": Extension(options={"place": "cluster_option"}),

@@ -14,7 +14,6 @@ from streamkern.estimators.conventions import (
     checked_targets,
     data_errors,
 )
-from streamkern.estimators.growing import PartialFitState
 from streamkern.estimators.paths import are_paths, opened_paths
 from streamkern.models.fitted_model import FittedModel, through
 from streamkern.parameters.template import Template
@@ -45,7 +44,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
     on_bad_rows: str
     _reads_labels = False
     n_features_in_: int
-    _state: FittedModel | PartialFitState | None = None
+    _state: Any = None  # a fitted model, or moments that rows come to and leave
     _told: set[str] | None = None  # kinds of cells that were warned of since the fit
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -56,9 +55,9 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         """The fitted model, solved for here if rows have come or gone."""
         if self._state is None:
             raise NotFittedError("this model is not fitted yet; call fit first.")
-        if isinstance(self._state, PartialFitState):
-            return self._state.solved(self._parameters(), self._problem())
-        return self._state
+        if isinstance(self._state, FittedModel):
+            return self._state
+        return self._state.solved(self._parameters(), self._problem())
 
     @property
     def _current_model(self) -> Any:
@@ -80,7 +79,8 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _columns(self) -> Columns:
-        return _columns_of(self._state or self.model_)
+        columns: Columns = (self._state or self.model_).columns
+        return columns
 
     def _tables(
         self,
@@ -187,17 +187,12 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def with_state(estimator: Estimator, state: FittedModel | PartialFitState) -> Estimator:
+def with_state(estimator: Estimator, state: Any) -> Estimator:
     """Return an estimator, which takes a fitted model for its own, with the columns it asks for."""
-    columns = _columns_of(state)
+    columns: Columns = state.columns
     names = [name for name, _ in columns.table]
     vars(estimator).pop("feature_names_in_", None)
     if columns.input_names is not None:  # as a recipe's have
         vars(estimator)["feature_names_in_"] = np.array(names, dtype=object)
     vars(estimator).update(_state=state, n_features_in_=len(names), _told=set())
     return estimator
-
-
-def _columns_of(state: FittedModel | PartialFitState) -> Columns:
-    """Return the columns of the rows, without a solution where rows came or went."""
-    return state.moments.columns if isinstance(state, PartialFitState) else state.columns
