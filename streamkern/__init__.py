@@ -18,7 +18,7 @@ _NAMES = {
         "RationalQuadratic Sum"
     ),
     "models.data_moments": "DataMoments load_moments",
-    "estimators.load": "load",
+    "estimators.base": "load",
     "estimators.random_feature_ridge": "RandomFeatureRidge",
     "monitor": "progress",
     "sources": "open_hdf5",

@@ -2,7 +2,7 @@
 
 from streamkern.engine.cluster import connect
 from streamkern.engine.reduction import accumulate
-from streamkern.estimators.load import load
+from streamkern.estimators.base import load
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.extensions.classes.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.extensions.classes.random_feature_classifier import RandomFeatureClassifier

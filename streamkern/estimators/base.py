@@ -8,12 +8,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array
 
+import streamkern
 from streamkern.estimators.conventions import (
     check_finite,
     checked_rows,
     checked_targets,
     data_errors,
 )
+from streamkern.estimators.loading import load_fitted
 from streamkern.estimators.paths import are_paths, opened_paths
 from streamkern.models.fitted_model import FittedModel, through
 from streamkern.parameters.template import Template
@@ -196,3 +198,21 @@ def with_state(estimator: Estimator, state: Any) -> Estimator:
         vars(estimator)["feature_names_in_"] = np.array(names, dtype=object)
     vars(estimator).update(_state=state, n_features_in_=len(names), _told=set())
     return estimator
+
+
+def load(path: str | Path) -> Any:
+    """Read a model of any kind: what `save`, or `streamkern fit`, `tune`, or `pca`, wrote.
+
+    ModelFileError is raised if the file is missing, is not a model, is damaged, or has a newer
+    format.
+
+    Returns
+    -------
+    RandomFeatureRidge, RandomFeatureClassifier, RandomFeatureAdaBoost or RandomFeaturePCA
+    """
+    return estimator_of(load_fitted(path))
+
+
+def estimator_of(model: FittedModel) -> Any:
+    estimator = getattr(streamkern, model.estimator)
+    return with_state(estimator(**model.estimator_parameters()), model)
