@@ -43,10 +43,9 @@ def evaluate(console: Console, **options: Any) -> None:
     from streamkern.estimators.loading import load_fitted
 
     left_out = options["leave_one_out"]
-    with_equations = left_out is not None
-    model: Any = load_fitted(
-        options["model"], boosted=not left_out, components=False, with_equations=with_equations
-    ).with_bad_rows(options["on_bad_rows"])
+    needs = ["evaluate"] if left_out is None else ["evaluate", "is_linear"]
+    model: Any = load_fitted(options["model"], *needs, with_equations=left_out is not None)
+    model = model.with_bad_rows(options["on_bad_rows"])
     with (
         opened_rows(options, model.columns, labels=model.encoding.reads_labels) as opened,
         place_of(console, options),

@@ -41,6 +41,9 @@ class FittedModel(ABC):
 
     file_kind: ClassVar[Kind]
     estimator: ClassVar[str]  # the name of the one that fits such models
+    title: ClassVar[str] = "Model"  # of its card
+    options_in: ClassVar[str | None] = "options"  # what of a card has the parameters of the map
+    is_linear: ClassVar[bool] = True  # whether predictions are linear in the features of one map
     rows_of = staticmethod(model_rows)  # what its report says, in words
     predictor: RowFunction  # predictions, or scores of classes, of rows
     report: FitReport

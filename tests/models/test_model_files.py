@@ -227,7 +227,7 @@ def test_a_file_of_another_kind_is_refused_with_what_it_is(file_of, kind, tmp_pa
                 read(path)
     if kind in {"components", "ensemble"}:
         with pytest.raises(ModelFileError, match=f"is a streamkern {name}, not a model"):
-            load_fitted(path, boosted=False, components=False)
+            load_fitted(path, "is_linear", "evaluate")
     assert kind_of(path).name == name
     assert kind_of(tmp_path / "none.h5") is None
 

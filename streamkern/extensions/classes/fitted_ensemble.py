@@ -33,7 +33,7 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import Job
 from streamkern.sources.columns import Columns, columns_of
-from streamkern.storage.codec import BOOSTED, map_card
+from streamkern.storage.codec import Kind, map_card
 
 # Of a round, where none is given: several small maps do what one large map does.
 OF_A_ROUND = Parameters(n_components=512)
@@ -98,7 +98,8 @@ class Boosting:
 class FittedEnsemble(FittedClasses):
     """A boosted classifier; its parameters are those of a round."""
 
-    file_kind = BOOSTED
+    file_kind = Kind("boosted classifier", "streamkern-boosted-model", 1, "streamkern fit --boost")
+    options_in, is_linear = "base", False
     estimator = "RandomFeatureAdaBoost"
     rows_of = staticmethod(boosted_rows)
 
