@@ -54,11 +54,9 @@ class DataMoments:
     search_note: str | None = None  # of the search that chose kernel and map, if there was one
 
     def __repr__(self) -> str:
-        return summary_line("DataMoments", self._whole_report())
-
-    def _whole_report(self) -> FitReport:
         n_components = self.feature_map.n_components
-        return self.report | kernel_facts(self.kernel) | {"n_components": n_components}
+        known = kernel_facts(self.kernel) | {"n_components": n_components}
+        return summary_line("DataMoments", self.report | known)
 
     def check_whole(self) -> None:
         """Raise ParameterError unless these are the moments of all features."""
