@@ -1,4 +1,4 @@
-"""Fit report: what a fit says of itself, by the keys of `docs/reference/report.md`."""
+"""Fit report: what a fit says of itself, by the keys of `docs/reference/reports.md`."""
 
 from typing import Any
 

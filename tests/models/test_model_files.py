@@ -172,7 +172,7 @@ def test_every_key_of_a_report_is_listed(fitted):
     searched = ridge(alpha="cv", sparse="auto").tune(X, Y, budget=0.1)
     left = fitted["moments"].forget(X[:5], Y[:5])
     models = [fitted[kind].report_ for kind in ("model", "classifier", "components", "ensemble")]
-    page = Path(__file__).parents[2] / "docs" / "reference" / "report.md"
+    page = Path(__file__).parents[2] / "docs" / "reference" / "reports.md"
     listed = set(re.findall(r"(?m)^\| `(\w+)` ", page.read_text()))
     for report in (*models, searched.report_, left.report):
         assert report.keys() <= listed
