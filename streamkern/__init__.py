@@ -19,6 +19,8 @@ _NAMES = {
     ),
     "models.data_moments": "DataMoments load_moments",
     "estimators.base": "load",
+    "estimators.comparison": "compare",
+    "estimators.exact_kernel_ridge": "ExactKernelRidge",
     "estimators.random_feature_ridge": "RandomFeatureRidge",
     "monitor": "progress",
     "sources": "open_hdf5",

@@ -61,7 +61,6 @@ EXTENSIONS = {
         names={"IntegerMoments": "integer_moments"}, solvers={"integers": "integer_system.Integers"}
     ),
     "growing": Extension(),
-    "exact": Extension(names={"ExactKernelRidge": "exact_kernel_ridge", "compare": "comparison"}),
     "sparse": Extension(names={"sparsify": "sparsify"}),
     "clusters": Extension(options={"place": "cluster_option"}),
     "components": Extension(

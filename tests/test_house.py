@@ -61,7 +61,7 @@ ALLOWED = {
     "matplotlib": ("extensions/report/",),
     "sklearn": (
         *("features/landmarks.py", "models/", "estimators/", "extensions/classes/"),
-        *("extensions/exact/", "extensions/transformers/", "extensions/report/importance.py"),
+        *("extensions/transformers/", "extensions/report/importance.py"),
         *("extensions/sparse/selection.py", "runtime/private_names.py"),
     ),
 }

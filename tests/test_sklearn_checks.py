@@ -79,10 +79,9 @@ CASES = (
         ),
         BY_NAME,
     ),
+    Case(ExactKernelRidge(), DENSE),
+    Case(ExactKernelRidge(alpha="loo"), LEFT_OUT),
 )
-
-if "exact" in installed():
-    CASES += (Case(ExactKernelRidge(), DENSE), Case(ExactKernelRidge(alpha="loo"), LEFT_OUT))
 
 if "transformers" in installed():
     CASES += (

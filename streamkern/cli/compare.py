@@ -1,6 +1,8 @@
 """`streamkern compare`."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,6 +11,9 @@ from streamkern.cli.console import Console, command
 from streamkern.cli.job import check_outputs, place_of
 from streamkern.cli.parameter_options import GIVEN_KERNEL, numbers_of, parameter_options, values_of
 from streamkern.cli.row_files import opened_rows
+
+if TYPE_CHECKING:
+    from streamkern.estimators.comparison import Trial
 
 _HEADER = (
     *("model", "D", "test rmse", "over\nexact", "kernel\nerror"),
@@ -55,11 +60,11 @@ def compare(console: Console, **options: Any) -> None:
     comparison.json, comparison.png and comparison.svg into DIR.
     """
     from streamkern.errors.formatting import json_text
+    from streamkern.estimators import comparison
     from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.registry import extension, installed
     from streamkern.storage.outputs import make_folder, replacing
 
-    comparison = extension("exact", "comparison")
     components = numbers_of(options["components"], "--components", kind=int)
     maps, n_seeds = options["maps"].split(","), options["seeds"]
     model = RandomFeatureRidge(**values_of(options))
@@ -90,13 +95,13 @@ def compare(console: Console, **options: Any) -> None:
         console.line(
             f"means over {n_seeds} seeds of the map, with the 95% intervals of the means (t)"
         )
-    beside = ", comparison.png and comparison.svg" if pictures else ""
-    console.line(f"{results}{beside} written")
+    named = ", ".join([str(results), *(path.name for path in pictures)])
+    console.line(f"{' and '.join(named.rsplit(', ', 1))} written")
     written = zip(("json", "picture", "svg"), map(str, [results, *pictures]), strict=False)
     console.result(found.as_dict() | dict(written))
 
 
-def _row(trial: Any) -> tuple[str, ...]:
+def _row(trial: Trial) -> tuple[str, ...]:
     error, interval = f"{trial.test_rmse:#.4g}", trial.interval["test_rmse"]
     if interval is not None:
         error += f" \N{PLUS-MINUS SIGN} {trial.test_rmse - interval[0]:#.2g}"

@@ -30,11 +30,11 @@ def demo(console: Console, out: str, rows: int, components: int) -> None:
     """
     import numpy as np
 
+    from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
     from streamkern.estimators.problems import Regression
     from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.kernels import Gaussian, Linear
     from streamkern.parameters.parameters import Parameters
-    from streamkern.registry import named
     from streamkern.runtime.memory import in_words, total_bytes
     from streamkern.sources import open_hdf5
     from streamkern.storage.outputs import make_folder
@@ -48,10 +48,9 @@ def demo(console: Console, out: str, rows: int, components: int) -> None:
     # Inputs are standard normal, so that all models see the same rows in the same units.
     given: dict[str, Any] = {"alpha": 0.1, "standardize": False}
     ridge: Any = partial(RandomFeatureRidge, n_components=components, **given)
-    exact = named("ExactKernelRidge")(Gaussian(3.0), **given)
     trials: list[tuple[str, int, int, Any, tuple[Any, ...]]] = [
         ("linear ridge", rows, _INPUTS, ridge(Linear()), (source,)),
-        ("exact kernel ridge", _FEW, _FEW, exact, few),
+        ("exact kernel ridge", _FEW, _FEW, ExactKernelRidge(Gaussian(3.0), **given), few),
         ("random features", _FEW, components, ridge(Gaussian(3.0)), few),
         ("random features", rows, components, model := ridge(Gaussian(3.0)), (source,)),
     ]

@@ -25,13 +25,13 @@ NAMES = ["width", "depth", "age"]
 X, Y = smooth_rows(120)
 
 
-MAPS, EXACT = [], []
-if "exact" in installed():
-    EXACT = [ExactKernelRidge()]
+MAPS = []
 if "transformers" in installed():
     MAPS = [RandomFourierFeatures(n_components=8), streamkern.Identity()]
 estimators = pytest.mark.parametrize(
-    "estimator", [ridge(), *EXACT, *MAPS], ids=lambda estimator: type(estimator).__name__
+    "estimator",
+    [ridge(), ExactKernelRidge(), *MAPS],
+    ids=lambda estimator: type(estimator).__name__,
 )
 
 
@@ -113,7 +113,7 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("estimator", [ridge(), *EXACT, *MAPS[:1]])
+@pytest.mark.parametrize("estimator", [ridge(), ExactKernelRidge(), *MAPS[:1]])
 def test_what_is_no_table_of_numbers_is_refused(estimator):
     for words, table in TABLES.items():
         with pytest.raises(DataError, match=words):

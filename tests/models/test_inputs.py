@@ -19,9 +19,10 @@ from streamkern import ExactKernelRidge, Gaussian, RandomFeatureRidge, RandomFou
 from streamkern.errors import DataError, StreamkernWarning
 from streamkern.registry import installed
 
-ESTIMATORS = (RandomFeatureRidge("gaussian", n_components=32, alpha=0.1),)
-if "exact" in installed():
-    ESTIMATORS += (ExactKernelRidge(alpha=0.1),)
+ESTIMATORS = (
+    RandomFeatureRidge("gaussian", n_components=32, alpha=0.1),
+    ExactKernelRidge(alpha=0.1),
+)
 if "transformers" in installed():
     ESTIMATORS += (RandomFourierFeatures(Gaussian(1.0), n_components=16),)
 if "classes" in installed():

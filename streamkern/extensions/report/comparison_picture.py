@@ -5,12 +5,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from streamkern.estimators.comparison import Comparison
 from streamkern.extensions.report.numbers import number
 from streamkern.extensions.report.pictures import GUIDE, UNDATED, drawing_style
 from streamkern.storage.outputs import replacing
 
 
-def plot_comparison(comparison: Any, path: str | Path, *, force: bool = False) -> None:
+def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = False) -> None:
     """Draw the test error and the kernel's error against the number of random features.
 
     Lines are means over the seeds, bands the intervals of the trials; exact kernel ridge is a

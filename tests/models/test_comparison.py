@@ -144,7 +144,7 @@ def test_impossible_options_are_refused_before_any_row_is_read(name, value, sent
 
 
 def test_what_does_not_fit_is_refused_before_rows_are_read_or_models_fitted(monkeypatch):
-    exact = "streamkern.extensions.exact.exact_kernel_ridge"
+    exact = "streamkern.estimators.exact_kernel_ridge"
     with monkeypatch.context() as patch:
         patch.setattr(f"{exact}.available_bytes", lambda: 1_000_000)
         with pytest.raises(InsufficientMemoryError, match="exact kernel ridge regression on 240"):

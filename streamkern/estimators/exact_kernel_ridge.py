@@ -17,7 +17,6 @@ from streamkern.estimators.conventions import (
     refuse_paths,
 )
 from streamkern.estimators.docstrings import documented
-from streamkern.extensions.exact.kernel_system import KernelBasis, solve_dual
 from streamkern.features import Standardizer
 from streamkern.features.metric import (
     GivenMetric,
@@ -30,6 +29,7 @@ from streamkern.kernels.shift_invariant import MEDIAN_ROWS
 from streamkern.models.prediction import by_rows
 from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.runtime.memory import available_bytes, in_words
+from streamkern.solve.kernel_system import KernelBasis, solve_dual
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import checked_penalty
 from streamkern.sources import ArraySource, Block

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tolerances import assert_close
 
-from streamkern.extensions.exact import kernel_system
-from streamkern.extensions.exact.kernel_system import KernelBasis, solve_dual
 from streamkern.kernels import Gaussian, Laplacian
+from streamkern.solve import kernel_system
+from streamkern.solve.kernel_system import KernelBasis, solve_dual
 
 N = 30
 

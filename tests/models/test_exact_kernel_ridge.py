@@ -89,7 +89,7 @@ def test_memory_is_enough_or_refused_with_both_numbers(alpha, n_matrices, monkey
     assert exact(alpha=alpha, max_bytes=needed).fit(X, y).dual_coef_.shape == (100,)
     with pytest.raises(InsufficientMemoryError, match="take fewer rows, or random features"):
         exact(alpha=alpha, max_bytes=needed - 1).fit(X, y)
-    module = "streamkern.extensions.exact.exact_kernel_ridge"
+    module = "streamkern.estimators.exact_kernel_ridge"
     monkeypatch.setattr(f"{module}.available_bytes", lambda: 2_000_000)
     words = rf"on 100 rows needs {needed / 1e6:.2f} MB, but 2 MB may be used"
     with pytest.raises(InsufficientMemoryError, match=words):

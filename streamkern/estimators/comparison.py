@@ -14,8 +14,8 @@ from streamkern._typing import Floats
 from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import DataError, ParameterError, StreamkernWarning, warn
 from streamkern.errors.checks import check_choice, checked_integer
+from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge, check_memory
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.extensions.exact.exact_kernel_ridge import ExactKernelRidge, check_memory
 from streamkern.features import FAMILIES
 from streamkern.kernels import Kernel, ShiftInvariantKernel, length_scale_of
 from streamkern.models.scoring import scored

@@ -1,1 +1,0 @@
-"""Exact kernel ridge regression, and random features compared with it."""
