@@ -18,15 +18,10 @@ _NAMES = {
         "RationalQuadratic Sum"
     ),
     "models.data_moments": "DataMoments load_moments",
+    "estimators.base": "load",
     "estimators.comparison": "compare",
     "estimators.exact_kernel_ridge": "ExactKernelRidge",
-    "estimators.load": "load",
     "estimators.random_feature_ridge": "RandomFeatureRidge",
-    "estimators.transformers": (
-        "GridFourierFeatures Identity Nystroem QuasiRandomFourierFeatures "
-        "RandomFourierFeatures StructuredFourierFeatures"
-    ),
-    "estimators.importance": "permutation_importance",
     "monitor": "progress",
     "sources": "open_hdf5",
     "statistics": "ColumnStatistics Moments",

@@ -2,12 +2,22 @@
 
 from streamkern.engine.cluster import connect
 from streamkern.engine.reduction import accumulate
+from streamkern.estimators.base import load
 from streamkern.estimators.comparison import compare
 from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
-from streamkern.estimators.importance import permutation_importance
-from streamkern.estimators.load import load
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.estimators.transformers import (
+from streamkern.extensions.classes.random_feature_adaboost import RandomFeatureAdaBoost
+from streamkern.extensions.classes.random_feature_classifier import RandomFeatureClassifier
+from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
+from streamkern.extensions.export.onnx import to_onnx
+from streamkern.extensions.integers.integer_moments import IntegerMoments
+from streamkern.extensions.report.html_page import write_report
+from streamkern.extensions.report.importance import permutation_importance
+from streamkern.extensions.report.model_plots import ModelPlots
+from streamkern.extensions.sparse.sparsify import sparsify
+from streamkern.extensions.tables.recipe import Recipe, read_recipe
+from streamkern.extensions.tables.table_conversion import convert
+from streamkern.extensions.transformers.feature_maps import (
     GridFourierFeatures,
     Identity,
     Nystroem,
@@ -15,16 +25,6 @@ from streamkern.estimators.transformers import (
     RandomFourierFeatures,
     StructuredFourierFeatures,
 )
-from streamkern.extensions.classes.random_feature_adaboost import RandomFeatureAdaBoost
-from streamkern.extensions.classes.random_feature_classifier import RandomFeatureClassifier
-from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
-from streamkern.extensions.export.onnx import to_onnx
-from streamkern.extensions.integers.integer_moments import IntegerMoments
-from streamkern.extensions.report.html_page import write_report
-from streamkern.extensions.report.model_plots import ModelPlots
-from streamkern.extensions.sparse.sparsify import sparsify
-from streamkern.extensions.tables.recipe import Recipe, read_recipe
-from streamkern.extensions.tables.table_conversion import convert
 from streamkern.features import FeatureMap
 from streamkern.kernels import (
     Cauchy,

@@ -26,6 +26,7 @@ class Extension(NamedTuple):
     options: Mapping[str, str] = {}
     models: Mapping[str, str] = {}  # fitted models, by the format of their files or their kind
     tables: Mapping[str, str] = {}  # functions that make a table of a report, by the key it is of
+    rows: Mapping[str, str] = {}  # and those that say it in rows of words
     encodings: Mapping[str, str] = {}  # of targets, by what a report has of them
     solvers: Mapping[str, str] = {}  # what holds the normal equations
     files: Mapping[str, str] = {}  # what opens files of rows, by endings of names; of URLs '://'
@@ -46,17 +47,20 @@ EXTENSIONS = {
         },
         encodings={"classes": "labelled_source.KnownClasses"},
         tables={"rounds": "boosted_rows.round_table"},
+        rows={"classes": "class_rows.class_rows"},
     ),
     "search": Extension(
         commands={"tune": "Choose kernel, length scale and map, and fit one model."},
         tables={"tuning": "trial_tables.tuning_table", "frontier": "trial_tables.frontier_table"},
     ),
     "gradients": Extension(
-        solvers={"conjugate gradients": "conjugate_gradients.ConjugateGradients"}
+        solvers={"conjugate gradients": "conjugate_gradients.ConjugateGradients"},
+        rows={"gradients": "subspace_fit.gradient_rows"},
     ),
     "integers": Extension(
         names={"IntegerMoments": "integer_moments"}, solvers={"integers": "integer_system.Integers"}
     ),
+    "growing": Extension(),
     "sparse": Extension(names={"sparsify": "sparsify"}),
     "clusters": Extension(options={"place": "cluster_option"}),
     "components": Extension(
@@ -67,13 +71,26 @@ EXTENSIONS = {
         },
         models={"streamkern-pca": "fitted_components.FittedComponents"},
     ),
+    "transformers": Extension(
+        names=dict.fromkeys(
+            (
+                *("GridFourierFeatures", "Identity", "Nystroem", "QuasiRandomFourierFeatures"),
+                *("RandomFourierFeatures", "StructuredFourierFeatures"),
+            ),
+            "feature_maps",
+        )
+    ),
     "export": Extension(
         names={"to_onnx": "onnx"},
         commands={"export": "Write the predictions of a model as an ONNX file."},
     ),
     "watching": Extension(),
     "report": Extension(
-        names={"ModelPlots": "model_plots", "write_report": "html_page"},
+        names={
+            "ModelPlots": "model_plots",
+            "permutation_importance": "importance",
+            "write_report": "html_page",
+        },
         options={"report": "report_option"},
     ),
     "tables": Extension(
@@ -169,6 +186,15 @@ def tables(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables that extensions make of what a report has, by its keys."""
     places = [(ext, *each) for ext in installed() for each in EXTENSIONS[ext].tables.items()]
     return {key: _attribute(ext, place)(report) for ext, key, place in places if report.get(key)}
+
+
+def rows_of(key: str, report: Mapping[str, Any], *how: Any) -> list[tuple[str, str]]:
+    """Return what an extension says of a key of a report, in rows of words."""
+    for ext in installed() if report.get(key) else []:
+        if key in EXTENSIONS[ext].rows:
+            said: list[tuple[str, str]] = _attribute(ext, EXTENSIONS[ext].rows[key])(report, *how)
+            return said
+    return []
 
 
 def _attribute(name: str, path: str) -> Any:

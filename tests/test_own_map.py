@@ -38,7 +38,7 @@ from streamkern.runtime.scratch import Scratch
 MODULE = '''
 import numpy as np
 from streamkern.features import KernelMap
-from streamkern.estimators.transformers import KernelTransformer
+from streamkern.extensions.transformers.feature_maps import KernelTransformer
 
 class Ramps(KernelMap):
     """Positive parts of random projections."""

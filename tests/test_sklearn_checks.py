@@ -75,14 +75,18 @@ CASES = (
     Case(RandomFeatureRidge(n_components=32), WEIGHTS | BY_NAME),
     Case(ExactKernelRidge(), DENSE),
     Case(ExactKernelRidge(alpha="loo"), LEFT_OUT),
-    Case(RandomFourierFeatures(n_components=16)),
-    Case(RandomFourierFeatures(n_components=16, paired=False)),
-    Case(QuasiRandomFourierFeatures(n_components=16)),
-    Case(StructuredFourierFeatures(n_components=16)),
-    Case(GridFourierFeatures(n_components=16), FEW_INPUTS),
-    Case(Nystroem(n_components=16), LANDMARKS),
-    Case(Identity()),
 )
+
+if "transformers" in installed():
+    CASES += (
+        Case(RandomFourierFeatures(n_components=16)),
+        Case(RandomFourierFeatures(n_components=16, paired=False)),
+        Case(QuasiRandomFourierFeatures(n_components=16)),
+        Case(StructuredFourierFeatures(n_components=16)),
+        Case(GridFourierFeatures(n_components=16), FEW_INPUTS),
+        Case(Nystroem(n_components=16), LANDMARKS),
+        Case(Identity()),
+    )
 
 if "classes" in installed():
     CASES += (

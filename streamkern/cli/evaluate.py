@@ -43,10 +43,9 @@ def evaluate(console: Console, **options: Any) -> None:
     from streamkern.estimators.loading import load_fitted
 
     left_out = options["leave_one_out"]
-    with_equations = left_out is not None
-    model: Any = load_fitted(
-        options["model"], boosted=not left_out, components=False, with_equations=with_equations
-    ).with_bad_rows(options["on_bad_rows"])
+    needs = ["evaluate"] if left_out is None else ["evaluate", "is_linear"]
+    model: Any = load_fitted(options["model"], *needs, with_equations=left_out is not None)
+    model = model.with_bad_rows(options["on_bad_rows"])
     with (
         opened_rows(options, model.columns, labels=model.encoding.reads_labels) as opened,
         place_of(console, options),
@@ -75,14 +74,13 @@ def evaluate(console: Console, **options: Any) -> None:
 
 def _show_left_out(console: Console, ridge: Any, found: dict[str, Any]) -> None:
     """Print leave-one-out errors, and the rows that matter most."""
-    from streamkern.models.report_facts import brief
-    from streamkern.models.report_rows import figure_row
+    from streamkern.models.report_rows import brief
 
     rows = [
-        figure_row("loo_rmse", found, brief),
-        figure_row("train_rmse", ridge.report, brief),
-        figure_row("cv_rmse", ridge.report, brief),
-        figure_row("effective_dof", found, "{:,.1f}".format),
+        ("leave-one-out rmse", brief(found["loo_rmse"])),
+        ("training rmse", brief(ridge.report["train_rmse"])),
+        ("cross-validated rmse", brief(ridge.report["cv_rmse"])),
+        ("effective degrees of freedom", f"{found['effective_dof']:,.1f}"),
         ("rows of leverage 1", f"{found['rows_of_leverage_one']:,}"),
     ]
     console.table(f"Leave-one-out on {found['rows']:,} rows", rows)

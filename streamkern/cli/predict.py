@@ -79,7 +79,7 @@ def predict(console: Console, **options: Any) -> None:
     """
     from streamkern.estimators.loading import load_fitted
 
-    model: Any = load_fitted(options["model"], components=False, with_equations=options["std"])
+    model: Any = load_fitted(options["model"], "prediction_writer", with_equations=options["std"])
     if not (options["grid"] or options["extent"] or options["data"]):
         raise ParameterError("there is nothing to predict; name files of rows, or give --grid.")
     for each in more_options("predict"):

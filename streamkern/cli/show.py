@@ -18,12 +18,11 @@ def show(console: Console, model: str) -> None:
     from streamkern.models.data_moments import moments_header
     from streamkern.models.report_rows import card_rows, data_words, moments_rows
     from streamkern.registry import tables
-    from streamkern.storage.codec import BOOSTED, COMPONENTS, MOMENTS, kind_of
+    from streamkern.storage.codec import MOMENTS, kind_of
     from streamkern.storage.untrusted import WRONG_VALUES
 
     try:
-        held = kind_of(model)
-        if held is MOMENTS:
+        if kind_of(model) is MOMENTS:
             found = moments_header(model)
             report, data = moments_report(found, model), found.report["data"]
             rows = [*moments_rows(report), ("data", data_words(data))]
@@ -31,11 +30,9 @@ def show(console: Console, model: str) -> None:
             console.result(report | {"data": data})
             return
         fitted, card = read_fitted(model, with_equations=False)
-        report, kind, options = card["report"], "Principal components", {}
-        if held is not COMPONENTS:
-            kind, options = "Model", card["base" if held is BOOSTED else "options"]
+        report, options = card["report"], card[fitted.options_in] if fitted.options_in else {}
         shown = card_rows(card, fitted.rows_of(report), options.get("random_state"))
-        console.table(f"{kind} {model}", shown)
+        console.table(f"{fitted.title} {model}", shown)
         for table in tables(report).values():
             console.table(**table._asdict())
         console.result(card)

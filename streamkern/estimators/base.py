@@ -8,13 +8,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array
 
+import streamkern
 from streamkern.estimators.conventions import (
     check_finite,
     checked_rows,
     checked_targets,
     data_errors,
 )
-from streamkern.estimators.growing import PartialFitState
+from streamkern.estimators.loading import load_fitted
 from streamkern.estimators.paths import are_paths, opened_paths
 from streamkern.models.fitted_model import FittedModel, through
 from streamkern.parameters.template import Template
@@ -45,7 +46,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
     on_bad_rows: str
     _reads_labels = False
     n_features_in_: int
-    _state: FittedModel | PartialFitState | None = None
+    _state: Any = None  # a fitted model, or moments that rows come to and leave
     _told: set[str] | None = None  # kinds of cells that were warned of since the fit
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -56,9 +57,9 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         """The fitted model, solved for here if rows have come or gone."""
         if self._state is None:
             raise NotFittedError("this model is not fitted yet; call fit first.")
-        if isinstance(self._state, PartialFitState):
-            return self._state.solved(self._parameters(), self._problem())
-        return self._state
+        if isinstance(self._state, FittedModel):
+            return self._state
+        return self._state.solved(self._parameters(), self._problem())
 
     @property
     def _current_model(self) -> Any:
@@ -80,7 +81,8 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _columns(self) -> Columns:
-        return _columns_of(self._state or self.model_)
+        columns: Columns = (self._state or self.model_).columns
+        return columns
 
     def _tables(
         self,
@@ -187,9 +189,9 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def with_state(estimator: Estimator, state: FittedModel | PartialFitState) -> Estimator:
+def with_state(estimator: Estimator, state: Any) -> Estimator:
     """Return an estimator, which takes a fitted model for its own, with the columns it asks for."""
-    columns = _columns_of(state)
+    columns: Columns = state.columns
     names = [name for name, _ in columns.table]
     vars(estimator).pop("feature_names_in_", None)
     if columns.input_names is not None:  # as a recipe's have
@@ -198,6 +200,19 @@ def with_state(estimator: Estimator, state: FittedModel | PartialFitState) -> Es
     return estimator
 
 
-def _columns_of(state: FittedModel | PartialFitState) -> Columns:
-    """Return the columns of the rows, without a solution where rows came or went."""
-    return state.moments.columns if isinstance(state, PartialFitState) else state.columns
+def load(path: str | Path) -> Any:
+    """Read a model of any kind: what `save`, or `streamkern fit`, `tune`, or `pca`, wrote.
+
+    ModelFileError is raised if the file is missing, is not a model, is damaged, or has a newer
+    format.
+
+    Returns
+    -------
+    RandomFeatureRidge, RandomFeatureClassifier, RandomFeatureAdaBoost or RandomFeaturePCA
+    """
+    return estimator_of(load_fitted(path))
+
+
+def estimator_of(model: FittedModel) -> Any:
+    estimator = getattr(streamkern, model.estimator)
+    return with_state(estimator(**model.estimator_parameters()), model)

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -27,8 +27,6 @@ from streamkern.solve.solution import are_below
 from streamkern.sources import ArraySource, Source
 from streamkern.statistics import RowSample
 
-COMPONENTS = (64, 128, 256, 512, 1024, 2048)
-COMPARED_MAPS = tuple(name for name in FAMILIES if name != "identity")
 CONFIDENCE = 0.95
 INTERVAL = (
     f"mean over the seeds of the map, and the {CONFIDENCE:.0%} interval of that mean by Student's "
@@ -69,34 +67,35 @@ class Trial:
     matrix_bytes: int
     runs: tuple[dict[str, Any], ...]
 
-    @classmethod
-    def of(
-        cls,
-        name: str | None,
-        n_components: int | None,
-        runs: Sequence[dict[str, Any]],
-        reference: float,
-    ) -> Self:
-        """Return what runs of a map by its name, or of the exact model, tell together."""
-        values = {field: [run[field] for run in runs] for field in runs[0]}
-        averaged = ("test_rmse", "cv_rmse", "loo_rmse", "kernel_error")
-        means: dict[str, Any] = {
-            field: None if None in values[field] else float(np.mean(values[field]))
-            for field in (*averaged, "fit_seconds", "predict_seconds")
-        }
-        return cls(
-            **means,
-            method="exact" if name is None else "random features",
-            map=name,
-            n_components=n_components,
-            solver=runs[0]["solver"],
-            seeds=tuple(seed for seed in values["seed"] if seed is not None),
-            relative_rmse=means["test_rmse"] / reference,
-            interval={each: _interval(values[each]) for each in ("test_rmse", "kernel_error")},
-            alpha=float(np.median(values["alpha"])),
-            matrix_bytes=max(values["matrix_bytes"]),
-            runs=tuple(runs),
-        )
+
+def _trial(name: str | None, n_components: int | None, runs: list[Any], reference: float) -> Trial:
+    """Return what runs of a map by its name, or of the exact model, tell together."""
+    values = {field: [run[field] for run in runs] for field in runs[0]}
+    averaged = (
+        "test_rmse",
+        "cv_rmse",
+        "loo_rmse",
+        "kernel_error",
+        "fit_seconds",
+        "predict_seconds",
+    )
+    means: dict[str, Any] = {
+        field: None if None in values[field] else float(np.mean(values[field]))
+        for field in averaged
+    }
+    return Trial(
+        **means,
+        method="exact" if name is None else "random features",
+        map=name,
+        n_components=n_components,
+        solver=runs[0]["solver"],
+        seeds=tuple(seed for seed in values["seed"] if seed is not None),
+        relative_rmse=means["test_rmse"] / reference,
+        interval={each: _interval(values[each]) for each in ("test_rmse", "kernel_error")},
+        alpha=float(np.median(values["alpha"])),
+        matrix_bytes=max(values["matrix_bytes"]),
+        runs=tuple(runs),
+    )
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float] | None:
@@ -129,7 +128,7 @@ def compare(
     source: Source,
     model: RandomFeatureRidge,
     *,
-    n_components: Sequence[int] = COMPONENTS,
+    n_components: Sequence[int] = (64, 128, 256, 512, 1024, 2048),
     maps: Sequence[str] = ("orthogonal", "iid"),
     n_seeds: int = 5,
     n_train: int = 4000,
@@ -211,10 +210,10 @@ def compare(
                 found.append(_run_of(sized, train, tested, seed, kernel))
     _warn_of_rounding(list(chain.from_iterable(runs.values())))
     reference = exact_run["test_rmse"]
-    trials = [Trial.of(*key, found, reference) for key, found in runs.items()]
+    trials = [_trial(*key, found, reference) for key, found in runs.items()]
     _, y, weights = tested
     return Comparison(
-        trials=(Trial.of(None, None, [exact_run], reference), *trials),
+        trials=(_trial(None, None, [exact_run], reference), *trials),
         n_train=len(train[1]),
         n_test=len(y),
         kernel={"name": kernel.name, **kernel.parameters()}
@@ -252,7 +251,7 @@ def checked_comparison(
         if len(set(values)) < len(values):
             raise ParameterError(f"{what} must name each once, not {values}; leave the others out.")
     for name in maps:
-        check_choice("maps", name, COMPARED_MAPS)
+        check_choice("maps", name, [each for each in FAMILIES if each != "identity"])
         for D in n_components:
             options = model.get_params(deep=False) | {"feature_map": name, "n_components": D}
             parameters = Parameters(**options)

@@ -9,7 +9,6 @@ from typing import Any, Self
 from streamkern.errors import ParameterError
 from streamkern.estimators.base import TableEstimator, fitted, with_state
 from streamkern.estimators.conventions import KernelFeatures, refuse_paths
-from streamkern.estimators.growing import PartialFitState, rows_lock
 from streamkern.estimators.loading import template_of
 from streamkern.estimators.paths import with_fold_column
 from streamkern.estimators.problems import Problem
@@ -230,18 +229,17 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         DataError is raised if a row was never in, or not as often as it is here, if none would be
         left, or if the rows outweigh the others so far that the digits of these are gone.
         """
-        with rows_lock(self):
-            state = self._growing()
-            moments = state.known_rows()
-            state.check_unchanged(self._parameters(), self._problem())
-            moments = moments.forget(*self._tables(X, y, sample_weight))
-            return with_state(self, state.with_moments(moments))
+        growing, parameters, problem = _growing(), self._parameters(), self._problem()
+        with growing.rows_lock(self):
+            state = growing.state_of(self._state or self.model_)
+            state.check(parameters, problem, known_rows=True)
+            return with_state(self, state.without(self._tables(X, y, sample_weight)))
 
     def _begin_or_grow(
         self, X: Any, y: Any, sample_weight: Any, like: Any, problem: Problem | None = None
     ) -> Self:
-        problem = problem or self._problem()
-        with rows_lock(self):
+        problem, growing = problem or self._problem(), _growing()
+        with growing.rows_lock(self):
             if self._state is not None:
                 if like is not None:
                     raise ParameterError(
@@ -249,40 +247,20 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
                         "begin with a clone."
                     )
                 return self._grow(X, y, sample_weight, problem, repeated_rows=True)
-            parameters, template = self._parameters(), template_of(like)
+            template = template_of(like)
             rows = self._tables(X, y, sample_weight, first=True, like=template)
-            moments = problem.grown(parameters, rows, template=template)
-            return with_state(
-                self, PartialFitState(moments.gathered(), parameters, problem.deciding)
-            )
+            return with_state(self, growing.begun(problem, self._parameters(), rows, template))
 
     def _grow(
         self, X: Any, y: Any, sample_weight: Any, problem: Problem, *, repeated_rows: bool
     ) -> Self:
-        with rows_lock(self):
-            state, parameters = self._growing(), self._parameters()
-            before = state.moments if repeated_rows else state.known_rows()
-            state.check_unchanged(parameters, problem)
+        growing, parameters = _growing(), self._parameters()
+        with growing.rows_lock(self):
+            state = growing.state_of(self._state or self.model_)
+            state.check(parameters, problem, known_rows=not repeated_rows)
             rows = self._tables(X, y, sample_weight, quiet=True)
-            more = problem.grown(parameters, rows, before=before)
-            merged = before.merge(more, repeated_rows=repeated_rows)
-            return with_state(self, state.with_moments(merged))
-
-    def _growing(self) -> PartialFitState:
-        """Return the moments that rows come to, or raise ParameterError if there are none."""
-        state: Any = self._state
-        if isinstance(state, PartialFitState):
-            return state
-        ridge = self.model_.ridge
-        moments = ridge.moments or ridge.growing
-        if moments is None:
-            raise ParameterError(
-                "rows come and go only where a model keeps the moments of its rows, and this one "
-                "does not: of a fit they are kept up to 64 MB, and in no copy or file; begin with "
-                "partial_fit instead of fit, or give fit, tune or solve keep_moments=True."
-            )
-        moments.check_whole()
-        return PartialFitState(moments, ridge.parameters, state.deciding, ridge.size)
+            state = state.grown(parameters, problem, rows, repeated_rows=repeated_rows)
+            return with_state(self, state)
 
     def transform(self, X: Any) -> Any:
         """Return the features (n, D) of rows: standardised, mapped, and scaled.
@@ -301,3 +279,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         self._current_model.save(path, compact=compact, force=force)
 
     _n_features_out = fitted("ridge.feature_map.n_components", "D, for scikit-learn.")
+
+
+def _growing() -> Any:
+    """Return the extension of rows that come and go."""
+    return extension("growing", "partial_fit")

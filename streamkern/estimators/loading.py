@@ -14,7 +14,7 @@ from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.parameters import AUTO
 from streamkern.parameters.template import Template
 from streamkern.registry import fitted_kind
-from streamkern.storage.codec import BOOSTED, COMPONENTS, MOMENTS, kind_of, opened_card
+from streamkern.storage.codec import MOMENTS, kind_of, opened_card
 
 
 def read_fitted(
@@ -31,12 +31,11 @@ def read_fitted(
         return model, card
 
 
-def load_fitted(
-    path: str | Path, *, boosted: bool = True, components: bool = True, with_equations: bool = True
-) -> Any:
-    """Read a fitted model; of kinds that will not do, raise ModelFileError."""
-    wrong = [BOOSTED] * (not boosted) + [COMPONENTS] * (not components)
-    kind = FittedRidge if wrong and kind_of(path) in wrong else None
+def load_fitted(path: str | Path, *needs: str, with_equations: bool = True) -> Any:
+    """Read a fitted model, or raise ModelFileError unless its kind has what is needed of it."""
+    held = kind_of(path)
+    known = (fitted_kind(held.format) if held else None) or FittedRidge
+    kind = None if all(getattr(known, each, False) for each in needs) else FittedRidge
     return read_fitted(path, kind, with_equations=with_equations)[0]
 
 

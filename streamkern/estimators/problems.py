@@ -99,7 +99,7 @@ class Problem(ABC):
         if template is not None:
             template.check(source)
         options = job.for_rows(job.options, source)
-        parameters.sparse_options(options.components_for(source.n_features))
+        parameters.check_sparse(options.components_for(source.n_features))
 
         how: Any = {"like": template, "folder": checkpoint, **job.plan_arguments}
         how |= {"target_range": parameters.target_range, "penalty": parameters.penalty}
@@ -168,42 +168,6 @@ class Problem(ABC):
             needed = solve_bytes(size or D, moments.n_targets, n_folds, resources.n_threads)
             check_free(needed, "solving")
         return self.solved(moments, parameters, size)
-
-    def grown(
-        self,
-        parameters: Parameters,
-        rows: Rows,
-        *,
-        template: Template | None = None,
-        before: DataMoments | None = None,
-    ) -> DataMoments:
-        """Return the moments of rows that come to a model: the first, or more than `before`."""
-        parameters = self.prepared(parameters)
-        parameters.check_direct()
-        template = template if before is None else before.template()
-        if template is None:
-            parameters = parameters.growing()
-        options = parameters.pass_options(template)
-        parameters.penalty.check_without_rows()
-        if before is not None:  # alpha may have changed
-            if options.n_folds > before.n_folds == 1:
-                raise ParameterError(
-                    "cross-validation and calibration need folds, but the rows that are in were "
-                    "not dealt to any; take alpha 'gcv', 'evidence' or a number, and of classes "
-                    "calibration None, or begin with a clone."
-                )
-            options = replace(options, n_folds=before.n_folds)
-        source = self.growing_source(rows, parameters, template, first=before is None)
-        context = planned_fit(
-            source,
-            parameters.for_rows(options, source, template),
-            like=template,
-            indexed=before is None or before.index is not None,
-            fixed_alpha=parameters.solves_at_once,
-            more_to_come=True,
-            target_range=parameters.target_range,
-        )
-        return sums_of(context)
 
     def solved(self, moments: DataMoments, parameters: Parameters, size: int | None = None) -> Any:
         """Return the fitted model of moments alone, which it keeps."""

@@ -7,7 +7,6 @@ from typing import Any
 from streamkern.engine.scheduler import scatter
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.penalty_options import SparseOptions
 from streamkern.registry import extension
 from streamkern.solvers.fold_solution import Solved, nested_sizes, solve_folds
 from streamkern.solvers.leave_one_out import LeaveOneOutPass
@@ -24,7 +23,6 @@ class RidgePath:
     folds: Any  # their sums, as an argument of tasks
     solved: Solved
     n_components: int  # leading features, of which a sparse solution has some
-    sparse: SparseOptions | None
     leave_one_out: LeaveOneOutPass | None
     seconds: float
 
@@ -45,7 +43,7 @@ def ridge_path(
     D, folds = feature_map.n_components, scatter(moments.folds)
     automatic = parameters.n_components == "auto" and not options.is_identity
     sizes = nested_sizes(D, feature_map.nesting) if automatic else [size or D]
-    sparse, intercept = parameters.sparse_options(sizes[-1]), parameters.fit_intercept
+    parameters.check_sparse(sizes[-1])
     leaving = None
     if source is not None:
         leaving = LeaveOneOutPass(source, feature_map, options, moments.n_threads)
@@ -55,14 +53,13 @@ def ridge_path(
     solved = solve_folds(
         folds,
         moments.completion.penalty_of(penalty),
-        intercept=intercept,
+        intercept=parameters.fit_intercept,
         sizes=sizes,
         leave_one_out=leaving,
     )
     solved = moments.completion.completed(solved)
     n_components = len(solved.solution.coef)
-    if sparse is not None:
-        path = extension("sparse", "sparse_path")
-        solved = path.solve_sparse(folds, solved, sparse, intercept=intercept)
+    if parameters.sparse is not None:
+        solved = extension("sparse", "sparse_path").solve_sparse(folds, solved, parameters)
     seconds = time.perf_counter() - begun
-    return RidgePath(given, moments, size, folds, solved, n_components, sparse, leaving, seconds)
+    return RidgePath(given, moments, size, folds, solved, n_components, leaving, seconds)

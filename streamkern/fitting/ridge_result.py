@@ -6,7 +6,7 @@ Rows whose errors rounding hides are predicted in one more light pass.
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from streamkern.models.report_facts import (
     trend_facts,
 )
 from streamkern.parameters.fit_report import FitReport, with_seconds
-from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.passes.column_summary import block_of
 from streamkern.predict.deviation import without_rows
 from streamkern.predict.interval_fit import fitted_intervals
@@ -56,7 +56,7 @@ _ROUNDING = 1e-9
 # a row, and an inverse, which is for so many features at the most.
 _ROWS, _ROWS_IN_TURN, _MOST_IN_TURN = 4096, 2048, 4096
 # What is told of a solution.
-_OF_SOLUTION: Final = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
+_OF_SOLUTION = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
 
 
 def ridge_result(
@@ -71,7 +71,7 @@ def ridge_result(
     The model keeps the moments and, if it is asked for and these have a sample, intervals.
     """
     begun, given, moments = time.perf_counter(), path.given, path.moments
-    solved, sparse = path.solved, path.sparse
+    solved, is_sparse = path.solved, parameters.sparse is not None
     feature_map, flat, options = moments.feature_map, moments.flat, moments.options
     folds, leaving = path.folds, path.leave_one_out
     size = path.n_components
@@ -116,7 +116,7 @@ def ridge_result(
         _WEIGHTS_NOTE * (equations.row_weight < 1.0 - _ROUNDING),
         rounding_note(share, options.precision),
     ]
-    sparsity = solved.sparsity if sparse is not None and sparse.is_chosen else None
+    sparsity = solved.sparsity if parameters.sparse == AUTO else None
     passes = {"leave-one-out": leaving.passed if leaving else None, "residuals": errors.passed}
     done = {name: passed for name, passed in passes.items() if passed is not None}
     spent = calibrating | {name: passed.seconds for name, passed in done.items()}
@@ -128,8 +128,8 @@ def ridge_result(
         "alpha_curve": None if curve is None else curve.as_dict(),
         "components_curve": sizes_as_dict(solved.sizes, flat),
         "cv_rmse": None if cv_rmse is None else as_stored(cv_rmse, flat),
-        "sparse_of": None if sparse is None else size,
-        "sparse_method": None if sparse is None else sparse.method,
+        "sparse_of": size if is_sparse else None,
+        "sparse_method": parameters.sparse_method if is_sparse else None,
         "sparse_curve": None if sparsity is None else sparsity.as_dict(flat=flat),
         **facts_of(solution, equations, flat),
         **trend_facts(predictor, equations, given.columns),

@@ -7,7 +7,7 @@ from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.fitting.draw_features import Features
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import USUAL_ROUNDING
-from streamkern.models.pass_report import known_columns, pass_report
+from streamkern.models.report_facts import known_columns, pass_report
 from streamkern.passes.fit_context import FitContext
 from streamkern.predict.support import SupportRows
 from streamkern.solvers.table import solver_of

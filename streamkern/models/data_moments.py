@@ -11,19 +11,13 @@ from streamkern.features import FeatureMap, solve_map
 from streamkern.kernels import Kernel
 from streamkern.models.feature_rounding import USUAL_ROUNDING
 from streamkern.models.moments_files import read_moments, write_moments
-from streamkern.models.moments_merge import (
-    check_alike,
-    check_disjoint,
-    joined_reports,
-    merged_folds,
-    turns_between,
-)
-from streamkern.models.moments_removal import without_rows
-from streamkern.models.report_facts import kernel_facts, summary_line
+from streamkern.models.report_facts import kernel_facts
+from streamkern.models.report_rows import summary_line
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.parameters.fit_report import FitReport, with_seconds
-from streamkern.parameters.template import Template, check_targets
+from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.template import Template
 from streamkern.predict.support import SupportRows
+from streamkern.registry import extension
 from streamkern.runtime.memory import check_free
 from streamkern.solvers.completion import WHOLE, Completion
 from streamkern.sources.columns import Columns
@@ -60,11 +54,9 @@ class DataMoments:
     search_note: str | None = None  # of the search that chose kernel and map, if there was one
 
     def __repr__(self) -> str:
-        return summary_line("DataMoments", self._whole_report())
-
-    def _whole_report(self) -> FitReport:
-        n_components: FitReport = {"n_components": self.feature_map.n_components}
-        return self.report | kernel_facts(self.kernel) | n_components
+        n_components = self.feature_map.n_components
+        known = kernel_facts(self.kernel) | {"n_components": n_components}
+        return summary_line("DataMoments", self.report | known)
 
     def check_whole(self) -> None:
         """Raise ParameterError unless these are the moments of all features."""
@@ -148,31 +140,9 @@ class DataMoments:
         know its rows; DataError if the two differ in map, deviations, precision, targets or number
         of folds, or if rows are in both; InsufficientMemoryError if this process cannot hold them.
         """
-        for each in (self, checked_moments(other)):
-            each.check_whole()
-            each.check_lasting()
-        check_alike(self, other)
-        turns = turns_between(self.feature_map, other.feature_map, self.options.precision)
-        if not repeated_rows:
-            check_disjoint(self.known_rows(), other.known_rows())
-        known = self.index is not None and other.index is not None
-        remote = sum(part.nbytes for part in (self, other) if is_delayed(part.folds))
-        check_free(remote + max(self.nbytes, other.nbytes), "merging moments")
-        folds = merged_folds(self.gathered().folds, other.gathered().folds, turns)
-        skip = "skip" in (self.options.on_bad_rows, other.options.on_bad_rows)
-        options = replace(self.options, on_bad_rows="skip" if skip else "error")
-        index = self.known_rows().merge(other.known_rows()).in_order() if known else None
-        columns = self.columns.merge(other.columns)
-        joined = joined_reports(self.report, other.report, columns)
-        merged = self._changed(folds, index, self.n_rows + other.n_rows, joined)
-        return replace(merged, options=options, columns=columns)
-
-    def _changed(
-        self, folds: FoldStatistics, index: RowIndex | None, n_rows: int, report: FitReport
-    ) -> "DataMoments":
-        report = report | {"n_folds": len(folds.parts) if self.n_folds > 1 else 0}
-        changed = replace(self, folds=folds, index=index, n_rows=n_rows, report=report)
-        return replace(changed, support_rows=None, sample=None)
+        merging = extension("growing", "moments_merge")
+        merged: DataMoments = merging.merged(self, other, repeated_rows=repeated_rows)
+        return merged
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> "DataMoments":
         """Return the moments without some rows, which are read twice.
@@ -185,19 +155,9 @@ class DataMoments:
         values that are not finite are left out if they were when the moments were made.  DataError
         is raised if a row was never in, or not as often as it is here, or if none would be left.
         """
-        self.check_whole()
-        source = self.encoding.source(X, y, sample_weight)
-        self.feature_map.check((source.n_samples, source.n_features))
-        check_targets(source, self.n_targets)
-        index = self.known_rows()
-        check_free((3 if is_delayed(self.folds) else 2) * self.nbytes, "forgetting rows")
-        folds, rows, seconds = without_rows(self.gathered().folds, index, source, self.options)
-        report = with_seconds(self.report, forget=seconds) | {
-            "rows": len(rows),
-            "weight": sum(part.weight for part in folds.parts.values()),
-            "forgotten_rows": self.report.get("forgotten_rows", 0) + len(index) - len(rows),
-        }
-        return self._changed(folds, rows, len(rows), report)
+        removal = extension("growing", "moments_removal")
+        left: DataMoments = removal.forgotten(self, X, y, sample_weight)
+        return left
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the moments to an HDF5 file, which `streamkern.load_moments` reads.

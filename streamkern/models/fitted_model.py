@@ -20,8 +20,7 @@ from streamkern.errors import ModelFileError
 from streamkern.features import FeatureMap, uncombined
 from streamkern.features.metric import described_metric, with_metric
 from streamkern.kernels import Kernel, as_kernel, kernel_from
-from streamkern.models.report_facts import summary_line
-from streamkern.models.report_rows import model_rows
+from streamkern.models.report_rows import model_rows, summary_line
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.predict.intervals import POWERS, RANKS, TENTHS, Intervals, leading_features
@@ -42,6 +41,9 @@ class FittedModel(ABC):
 
     file_kind: ClassVar[Kind]
     estimator: ClassVar[str]  # the name of the one that fits such models
+    title: ClassVar[str] = "Model"  # of its card
+    options_in: ClassVar[str | None] = "options"  # what of a card has the parameters of the map
+    is_linear: ClassVar[bool] = True  # whether predictions are linear in the features of one map
     rows_of = staticmethod(model_rows)  # what its report says, in words
     predictor: RowFunction  # predictions, or scores of classes, of rows
     report: FitReport

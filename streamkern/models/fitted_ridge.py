@@ -16,7 +16,6 @@ from streamkern.features.metric import metric_of_map
 from streamkern.kernels import Kernel, kernel_from
 from streamkern.models import scoring
 from streamkern.models.data_moments import DataMoments
-from streamkern.models.error_tables import error_tables
 from streamkern.models.fitted_model import (
     FittedModel,
     described_parameters,
@@ -35,6 +34,7 @@ from streamkern.models.prediction import (
     predicted_shards,
 )
 from streamkern.models.prediction_files import predict_to_hdf5
+from streamkern.models.report_rows import error_tables
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.predict.deviation import Deviation

@@ -16,7 +16,7 @@
 import math
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,7 +45,7 @@ _SHIFTS = ("feature_shift", "target_shift", "target_unit")
 _MOST_FOLDS = 1 << 20
 _SUMS = ("gram", "cross", "target", "target_sum", "weight", "n_rows")
 # What a solve repeats of the report.
-_NUMBERS: Final = (
+_NUMBERS = (
     *("rows", "n_features", "n_targets", "rows_per_second", "peak_worker_bytes", "n_folds"),
     *("projected_worker_bytes", "skipped_rows", "retried_shards", "resumed_shards"),
 )

@@ -1,24 +1,28 @@
-"""Figures of a fit report: those of a kernel, of a solution, and of numbers of features."""
+"""Figures of a fit report: of passes, of a kernel, of a solution, and of numbers of features."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.errors.formatting import listed
+from streamkern.engine.reduction import PassResult
 from streamkern.features import compress, trended
 from streamkern.kernels import Kernel, length_scale_of
-from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.fit_report import FitReport, with_seconds
+from streamkern.passes.column_summary import ColumnSummary
+from streamkern.passes.fit_context import FitContext
 from streamkern.predict.deviation import roots
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import NormalEquations, RidgeSolution
 from streamkern.solvers.penalty_search import Size
-from streamkern.sources.columns import Columns
+from streamkern.sources.columns import Columns, columns_of
+from streamkern.sources.hdf5 import without_folders
+from streamkern.sources.target_encoding import encoding_of
 
-_MOST_CLASSES = 8
-# Rows of a summary that a line has no room for.
-_LONG = {"seconds", "note"}
+# Inputs up to which a model knows their range, for predictions on a grid.
+_MOST_RANGES = 3
 
 
 def kernel_facts(kernel: Kernel) -> FitReport:
@@ -71,45 +75,6 @@ def trend_facts(predictor: Predictor, equations: NormalEquations, columns: Colum
     return {"trend": terms}
 
 
-def summary_rows(report: FitReport) -> list[tuple[str, str]]:
-    """Return what people ask of a model first, in words, as far as it is known."""
-    classes, seconds = report.get("classes"), report["seconds"]
-    D = report.get("n_random_features", report.get("n_components"))
-    parts = ", ".join(f"{name} {each:.1f}" for name, each in seconds.items() if name != "total")
-    rows = {
-        "rows x inputs": f"{report['rows']:,} x {report['n_features']:,}",
-        "classes": listed(classes["values"], _MOST_CLASSES) if classes else "",
-        "kernel": report.get("kernel"),
-        "length scale": report.get("length_scale"),
-        "features": f"{D:,}, {report['precision']} precision",
-        "principal components": report["n_components"] if "rank" in report else "",
-        "rounds": len(report["rounds"]) if "rounds" in report else "",
-        "alpha": report.get("alpha"),
-        "cross-validated RMSE": report.get("cv_rmse"),
-        "training RMSE": report.get("train_rmse"),
-        "training error": report.get("train_error"),
-        "seconds": f"{seconds['total']:.1f}: {parts}",
-        "note": report.get("note"),
-    }
-    return [(name, brief(value)) for name, value in rows.items() if value not in (None, "")]
-
-
-def summary_line(name: str, report: FitReport) -> str:
-    """Return an object's name with the same in a line."""
-    known = (f"{name}: {words}" for name, words in summary_rows(report) if name not in _LONG)
-    return f"{name}({', '.join(known)})"
-
-
-def brief(value: Any) -> str:
-    """Return a number with five digits, or the first four of several."""
-    if isinstance(value, (list, tuple)):
-        shown = ", ".join(brief(item) for item in value[:4])
-        return shown + (f", ... ({len(value)})" if len(value) > 4 else "")
-    if value is None:
-        return "none"
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
-
-
 def as_stored(per_target: Floats, flat: bool) -> Any:
     """Return a number for a single target that is stored as (n,), else a list."""
     return float(per_target[0]) if flat else per_target.tolist()
@@ -126,3 +91,55 @@ def sizes_as_dict(sizes: Sequence[Size], flat: bool) -> dict[str, Any] | None:
         "standard_errors": [error for _, error in scores],
         "alpha": [size.curve.alphas[size.chosen].tolist() for size in sizes],
     }
+
+
+def known_columns(context: FitContext, summary: ColumnSummary) -> Columns:
+    """Return the columns of rows, with the ranges of few inputs that are coordinates."""
+    found, known = columns_of(context.source), summary.columns
+    if found.n_features > _MOST_RANGES or context.options.covariates:
+        return found
+    ends = np.stack([known.minimum, known.maximum], axis=1)[: found.n_features]
+    return replace(found, input_range=ends.tolist())
+
+
+def pass_report(
+    context: FitContext,
+    summary: ColumnSummary,
+    columns: Columns,
+    passes: Sequence[PassResult[Any]],
+    *,
+    weight: float,
+    seconds: float,
+) -> FitReport:
+    """Return what is reported of passes after the column pass, of rows that weigh so much."""
+    source, options, plan, rule = context.source, context.options, context.plan, context.fold_rule
+    every, passing = [summary.passed, *passes], sum(passed.seconds for passed in passes)
+    first, data = passes[0], without_folders(source.describe())
+    read = first.n_rows * len(passes) - sum(passed.resumed_rows for passed in passes)
+    report: FitReport = {
+        "rows": first.n_rows,
+        "n_features": source.n_features,
+        "n_targets": source.n_targets,
+        "seconds": {"total": seconds, "columns": summary.passed.seconds, "pass": passing},
+        "rows_per_second": max(read, 0) / passing,
+        "peak_worker_bytes": max(passed.peak_worker_bytes for passed in every),
+        "projected_worker_bytes": plan.worker_bytes,
+        "skipped_rows": first.n_skipped,
+        "weightless_rows": first.n_weightless,
+        "retried_shards": sum(passed.retried_shards for passed in every),
+        "resumed_shards": sum(passed.resumed_shards for passed in every),
+        **columns.as_dict(),
+        "n_folds": options.n_folds if rule.n_folds > 1 else 0,
+        "fold_by": plan.fold_by if rule.n_folds > 1 else None,
+        "weights": source.weighted_by,
+        "weight": weight,
+        "precision": options.precision,
+        "feature_map": options.feature_map,
+        "dropped_columns": summary.dropped,
+        "nearly_constant_columns": list(summary.nearly_constant),
+        "data": data,
+        **encoding_of(source).facts(),
+    }
+    choice: FitReport = context.facts | {"passes": len(every) + context.facts.get("passes", 0)}
+    spent = choice.get("seconds", {})
+    return with_seconds(report | choice | {"seconds": report["seconds"]}, **spent)

@@ -5,76 +5,55 @@ writes figures: `brief` for a terminal, `numbers.number` for a page.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from streamkern.errors.formatting import listed
-from streamkern.models.report_facts import brief
 from streamkern.parameters.fit_report import FitReport
+from streamkern.registry import rows_of
 from streamkern.runtime.memory import in_words
 from streamkern.sources.columns import Columns
 
 Number = Callable[[Any], str]
-_Columns = Literal["dropped_columns", "nearly_constant_columns"]
-_Count = Literal[
-    "skipped_rows", "weightless_rows", "forgotten_rows", "resumed_shards", "retried_shards"
-]
 
 Row = tuple[str, str]  # a name and what stands beside it
-LABELS = {
-    "train_rmse": "training rmse",
-    "cv_rmse": "cross-validated rmse",
-    "loo_rmse": "leave-one-out rmse",
-    "effective_dof": "effective degrees of freedom",
-    "noise": "standard deviation of the noise",
-    "precision_floor": "precision floor of alpha",
-    "rounding_rmse": "rmse of the rounding of features",
-    # Rounds of boosting.
-    "train_error": "training error",
-    "train_error_bound": "training error, at most",
-    # Classes.
-    "accuracy": "accuracy",
-    "cv_accuracy": "cross-validated accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "log_loss": "log loss",
-    "brier_score": "Brier score",
-    "expected_calibration_error": "expected calibration error",
-    "auc": "area under the curve",
-}
 # How many values, columns and files are named.
 _MOST_VALUES, _MOST_COLUMNS, _MOST_FILES = 5, 8, 3
-_FAULTS: dict[_Count, str] = {
+_FAULTS = {
     "skipped_rows": "rows skipped",
     "weightless_rows": "rows of weight 0",
     "forgotten_rows": "rows forgotten",
     "resumed_shards": "shards resumed",
     "retried_shards": "shards retried",
 }
-_COLUMNS: dict[_Columns, str] = {
+_COLUMNS = {
     "dropped_columns": "constant columns left out",
     "nearly_constant_columns": "nearly constant columns, taken to spread wider than they do",
 }
 _TERM = itemgetter("term", "coefficient", "deviation")
+# Classes of a summary, and rows of it that a line has no room for.
+_MOST_CLASSES, _LONG = 8, {"seconds", "note"}
 # Where errors at landmarks were found too small.
 _FEW_ROWS = 5000
-_CLASS_ERRORS = (
-    *("accuracy", "balanced_accuracy", "log_loss", "brier_score"),
-    "expected_calibration_error",
-)
+
+
+def brief(value: Any) -> str:
+    """Return a number with five digits, or the first four of several."""
+    if isinstance(value, (list, tuple)):
+        shown = ", ".join(brief(item) for item in value[:4])
+        return shown + (f", ... ({len(value)})" if len(value) > 4 else "")
+    if value is None:
+        return "none"
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 class Table(NamedTuple):
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     title: str = ""
-
-
-def figure_row(
-    field: str, figures: Mapping[str, Any], write: Callable[[Any], str]
-) -> tuple[str, str]:
-    """Return the label of a field, and its figure as `write` writes it."""
-    return LABELS[field], write(figures[field])
 
 
 def _columns(report: FitReport) -> Columns:
@@ -84,28 +63,31 @@ def _columns(report: FitReport) -> Columns:
 def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
     return [
         *data_rows(report, number),
-        *class_rows(report),
+        *rows_of("classes", report),
         *_choices(report, number),
         ("alpha", _alpha(report, number)),
         *[
             (f"trend: {name}", f"{number(slope)}, standard error {number(error)}")
             for name, slope, error in map(_TERM, report.get("trend", ()))
         ],
-        figure_row("train_rmse", report, number),
-        _cross_validated(report, number),
-        *([figure_row("rounding_rmse", report, number)] if "rounding_rmse" in report else []),
-        figure_row("effective_dof", report, number),
+        ("training rmse", number(report["train_rmse"])),
+        ("cross-validated rmse", _cross_validated(report, number)),
+        *[
+            ("rmse of the rounding of features", number(error))
+            for error in [report.get("rounding_rmse")]
+            if error is not None
+        ],
+        ("effective degrees of freedom", number(report["effective_dof"])),
         ("solver", f"{report['solver']}, condition {number(report['condition'])}"),
-        *_gradients(report, number),
+        *rows_of("gradients", report, number),
     ]
 
 
-def _cross_validated(report: FitReport, number: Number) -> Row:
-    label, shown = figure_row("cv_rmse", report, number)
+def _cross_validated(report: FitReport, number: Number) -> str:
     few = report["feature_map"] == "nystroem" and report["rows"] < _FEW_ROWS
     known = report["cv_rmse"] is not None and report.get("alpha_curve") is not None
     more = "; of few rows up to 5% too small, as landmarks are chosen among those left out, too"
-    return label, shown + more * (few and known)
+    return number(report["cv_rmse"]) + more * (few and known)
 
 
 def _choices(report: FitReport, number: Number) -> Iterator[Row]:
@@ -120,28 +102,6 @@ def _choices(report: FitReport, number: Number) -> Iterator[Row]:
         yield "choice of kernel", f"{report['kernel']}; evidence a row of windows: {tried}"
 
 
-def _gradients(report: FitReport, number: Number) -> list[Row]:
-    """Return what conjugate gradients took, if they solved."""
-    if not (found := report.get("gradients")):
-        return []
-    n, seconds = report["iterations"], number(found["seconds_a_pass"])
-    taken = f"{n} of {report['passes']} passes of {seconds} s"
-    if found.get("by_sums"):
-        taken = f"{n} by transforms of sums, {seconds} s each"
-    beside = f"a sketch of {found['sketch']}"
-    if found.get("block"):
-        beside = f"a block of {found['block']:,}"
-    taken += f", {found['vectors']} vectors beside {beside}"
-    deviations = "of the directions that matter, in others the prior's"
-    if found.get("block"):
-        deviations = f"of {found['block']:,} leading features, of others the prior's"
-    rows = [("iterations", taken), ("left to solve", number(found["bound"]))]
-    rows.append(("deviations", deviations))
-    if found["tried_from"] is not None:
-        rows.append(("penalties tried from", number(found["tried_from"])))
-    return rows
-
-
 def model_rows(report: FitReport) -> list[Row]:
     """Return the rows of `fit_rows`, what reading took, and what is to be noted."""
     more = [(name, report[name]) for name in ("note", "model") if report.get(name)]
@@ -152,7 +112,7 @@ def moments_rows(report: FitReport) -> list[Row]:
     n_folds = report["n_folds"]
     return [
         *data_rows(report),
-        *class_rows(report),
+        *rows_of("classes", report),
         ("folds", f"{n_folds} by {report['fold_by']}" if n_folds else "none"),
         *pass_rows(report),
         ("moments", f"{report['moments']}, {in_words(report['bytes'])}"),
@@ -217,32 +177,6 @@ def _turned(report: FitReport, metric: dict[str, Any], number: Number) -> str:
     return "; ".join(found) + ("" if own else ", of inputs over their deviations")
 
 
-def class_rows(report: FitReport) -> list[Row]:
-    if "classes" not in report:
-        return []
-    values, factors = report["classes"]["values"], report["class_factors"]
-    weights = listed((f"{factor:.4g}" for factor in factors or ()), _MOST_VALUES)
-    counts = listed((f"{n:,.10g}" for n in report.get("class_counts") or ()), _MOST_VALUES)
-    each = "weight" if report.get("weights") else "rows"
-    return [
-        ("classes", f"{len(values):,}: {listed(values, _MOST_VALUES)}"),
-        *([("weights of classes", weights)] if factors is not None else []),
-        *([(f"{each} of each", counts)] if factors is None and counts else []),
-        *([("calibration", report["calibration"])] if "calibration" in report else []),
-        *_accuracy(report),
-    ]
-
-
-def _accuracy(report: FitReport) -> list[Row]:
-    """Return the accuracy on rows left out, beside that of always saying the commonest class."""
-    if "cv_accuracy" not in report:
-        return []
-    label, shown = figure_row("cv_accuracy", report, "{:.4f}".format)
-    if counts := report.get("class_counts"):
-        shown += f", where the commonest class alone has {max(counts) / sum(counts):.4f}"
-    return [(label, shown)]
-
-
 def _alpha(report: FitReport, number: Number) -> str:
     curve, alpha = report.get("alpha_curve"), number(report["alpha"])
     if not curve:
@@ -266,14 +200,6 @@ def pass_rows(report: FitReport) -> list[Row]:
             if report.get(key)
         ),
     ]
-
-
-def class_error_rows(found: dict[str, Any], number: Number) -> list[Row]:
-    rows = [figure_row(name, found, number) for name in _CLASS_ERRORS]
-    if found["auc"] is not None:
-        area = f"{number(found['auc'])}, within {found['auc_error']:.1g}"
-        rows.append((LABELS["auc"], area))
-    return rows
 
 
 def card_rows(card: dict[str, Any], rows: Sequence[Row], seed: int | None = None) -> list[Row]:
@@ -306,3 +232,72 @@ def data_words(data: dict[str, Any]) -> str:
     files = [entry["path"] for entry in data.get("files", [])]
     more = f", ... ({len(files)})" if len(files) > _MOST_FILES else ""
     return ", ".join(files[:_MOST_FILES]) + more if files else str(data["kind"])
+
+
+def summary_rows(report: FitReport) -> list[tuple[str, str]]:
+    """Return what people ask of a model first, in words, as far as it is known."""
+    classes, seconds = report.get("classes"), report["seconds"]
+    D = report.get("n_random_features", report.get("n_components"))
+    parts = ", ".join(f"{name} {each:.1f}" for name, each in seconds.items() if name != "total")
+    rows = {
+        "rows x inputs": f"{report['rows']:,} x {report['n_features']:,}",
+        "classes": listed(classes["values"], _MOST_CLASSES) if classes else "",
+        "kernel": report.get("kernel"),
+        "length scale": report.get("length_scale"),
+        "features": f"{D:,}, {report['precision']} precision",
+        "principal components": report["n_components"] if "rank" in report else "",
+        "rounds": len(report["rounds"]) if "rounds" in report else "",
+        "alpha": report.get("alpha"),
+        "cross-validated RMSE": report.get("cv_rmse"),
+        "training RMSE": report.get("train_rmse"),
+        "training error": report.get("train_error"),
+        "seconds": f"{seconds['total']:.1f}: {parts}",
+        "note": report.get("note"),
+    }
+    return [(name, brief(value)) for name, value in rows.items() if value not in (None, "")]
+
+
+def summary_line(name: str, report: FitReport) -> str:
+    """Return an object's name with the same in a line."""
+    known = (f"{name}: {words}" for name, words in summary_rows(report) if name not in _LONG)
+    return f"{name}({', '.join(known)})"
+
+
+def error_tables(found: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the title and the rows of a table of what an evaluation found."""
+    rows = []
+    for name in ("rmse", "mae", "r2"):
+        label = f"{name}, mean over targets" if f"{name}_mean" in found else name
+        rows.append((label, f"{found.get(f'{name}_mean', found[name]):.6g}"))
+    spread = np.mean(found["baseline"]["rmse"])
+    rows.append(("baseline rmse", f"{spread:.6g}, by always saying the mean of these targets"))
+    rows += _support_rows(found.get("by_support")) + _interval_rows(found.get("intervals"))
+    return [("Errors", rows)]
+
+
+def _support_rows(found: list[dict[str, Any]] | None) -> list[tuple[str, str]]:
+    """Return a row of the share and the error of rows where none were fitted."""
+    if found is None:
+        return []
+    counts = [each["rows"] for each in found]
+    squares = [np.mean(np.square(each["rmse"] or 0.0)) for each in found]
+    others = np.dot(squares[1:], counts[1:]) / max(sum(counts[1:]), 1)
+    share, (outside, inside) = counts[0] / sum(counts), np.sqrt([squares[0], others])
+    said = f"{share:.2%}, of rmse {outside:.6g}" if counts[0] else "none"
+    said += f"; {inside:.6g} of the others" * (sum(counts) > counts[0] > 0)
+    return [("rows outside the fit", said)]
+
+
+def _interval_rows(found: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Return rows of what intervals hold, in all and in the worst tenth of difficulty."""
+    if found is None:
+        return []
+    tenths = enumerate(found["by_difficulty"], 1)
+    known = [each for each in tenths if np.all(each[1]["rows"])]
+    place, worst = min(known, key=lambda each: np.mean(each[1]["coverage"]))
+
+    def said(facts: dict[str, Any]) -> str:
+        return f"{100 * np.mean(facts['coverage']):.3g}%, mean width {np.mean(facts['width']):.4g}"
+
+    level = f"{100 * found['level']:.3g}% intervals hold"
+    return [(level, said(found)), (f"tenth {place} of 10, by width", f"{said(worst)}, the worst")]

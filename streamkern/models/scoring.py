@@ -12,6 +12,7 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import checked_integer
 from streamkern.features.abilities import compress, innermost
 from streamkern.features.kernel_values import KernelColumns
+from streamkern.models.report_facts import as_stored
 from streamkern.parameters.chunking import chunk_sizes
 from streamkern.parameters.template import check_targets
 from streamkern.passes.column_summary import check_rows
@@ -53,7 +54,7 @@ def evaluate(
     The baseline is the mean of these targets.  With support, errors are told by it, too, of up to
     32,768 rows that are spread over the source.
     """
-    D, q = checked_shape(predictor, source)
+    (D, q), flat = checked_shape(predictor, source), source.target_ndim == 1
     told: dict[str, Any] = {}
     if support is not None and support.reference:  # once, and not by every task
         every = max(source.n_samples // _SUPPORTED, 1)
@@ -71,13 +72,11 @@ def evaluate(
     found: dict[str, Any] = {"rows": result.n_rows, "skipped_rows": result.n_skipped}
     for name in ("rmse", "mae", "r2"):
         values = getattr(errors, name)
-        if source.target_ndim == 1:
-            found[name] = float(values[0])
-        else:
-            found[name] = values.tolist()
+        found[name] = as_stored(values, flat)
+        if not flat:
             found[f"{name}_mean"] = float(values.mean())
     spread = np.sqrt(errors.targets.squares / errors.weight)
-    found["baseline"] = {"rmse": float(spread[0]) if source.target_ndim == 1 else spread.tolist()}
+    found["baseline"] = {"rmse": as_stored(spread, flat)}
     for name, measure in zip(told, more, strict=True):
         found[name] = measure.facts()
     if "intervals" in found:

@@ -2,12 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from streamkern.monitor.passes import Pass, is_due
+from streamkern.monitor.passes import Pass
 from streamkern.runtime.events import Event
 
 # Jobs that are over are kept, up to so many.
@@ -110,7 +110,6 @@ class Jobs:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self.jobs: dict[str, Job] = {}
-        self.memory: dict[str, float] = {}  # that workers took when last heard, by address
         self.lock = threading.RLock()
 
     def __iter__(self) -> Iterator[Job]:
@@ -136,30 +135,6 @@ class Jobs:
                 self._hear_of_job(found, event, now)
             elif (found := self.job_of(event)) is not None:
                 found.passes[event["pass"]].hear(event, now)
-
-    def hear_memory(self, taken: Mapping[str, float]) -> None:
-        """Take in what workers take now, by address."""
-        with self.lock:
-            now, most, self.memory = self.clock(), int(max(taken.values(), default=0)), dict(taken)
-            for job in (job for job in self.jobs.values() if job.ended is None):
-                if job.current is not None:
-                    job.current.hear_memory(taken)
-                if most and is_due(job.memory, job.elapsed(now)):
-                    job.memory.append((job.elapsed(now), most))
-
-    def passes_under_way(self) -> list[str]:
-        """Return the numbers of the passes that have not ended."""
-        with self.lock:
-            every = (each for job in self for each in job.passes.items())
-            return [number for number, reading in every if reading.ended is None]
-
-    def client_lost(self, client: str) -> None:
-        with self.lock:
-            for job in (job for job in self.jobs.values() if job.client == client):
-                parts: list[Job | Pass] = [job, *job.passes.values()]
-                for each in parts:
-                    if each.ended is None:
-                        each.ended, each.error = self.clock(), "its client is gone"
 
     def job_of(self, event: Event) -> Job | None:
         number = event.get("pass")

@@ -1,9 +1,7 @@
 """Figures of a pass, from the events that were heard of it; every view shows them."""
 
 from collections import Counter, deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 from streamkern.runtime.events import Event
@@ -12,8 +10,6 @@ from streamkern.runtime.events import Event
 _WINDOW, _PART = 15.0, 1 / 3
 # Seconds between two samples of how far a pass is, at least, and how many it has about.
 _SAMPLE, _SAMPLES = 1.0, 100
-# Samples that a rate is taken over.
-_SMOOTH = 4
 
 
 def is_due(history: list[tuple[float, int]], elapsed: float) -> bool:
@@ -99,14 +95,6 @@ class Pass:
     def rows_per_second(self, now: float) -> float:
         return self.rows_read / self.elapsed(now)
 
-    def rates(self) -> list[tuple[float, float]]:
-        """Return pairs of seconds since it began and rows a second then, over some samples."""
-        past = chain([self.history[0]] * (_SMOOTH - 1), self.history)
-        return [
-            (after, max(rows - before_rows, 0) / (after - before))
-            for (before, before_rows), (after, rows) in zip(past, self.history[1:], strict=False)
-        ]
-
     def seconds_left(self, now: float) -> float | None:
         """Return an estimate from the last third of the time, or from all if that was idle."""
         if self.ended is not None:
@@ -124,16 +112,8 @@ class Pass:
         """Return what products alone attain on all the processes that took part."""
         return sum(worker.attainable for worker in self.workers.values())
 
-    def worker_rows_per_second(self, worker: Worker, now: float) -> float:
-        return worker.rows / max((self.ended or now) - worker.since, 1e-9)
-
     def peak_bytes(self) -> int:
         return max((worker.peak_bytes for worker in self.workers.values()), default=0)
-
-    def hear_memory(self, taken: Mapping[str, float]) -> None:
-        for address in self.workers.keys() & taken.keys() if self.ended is None else ():
-            worker = self.workers[address]
-            worker.peak_bytes = max(worker.peak_bytes, int(taken[address]))
 
     def figures(self, now: float) -> dict[str, Any]:
         """Return the figures as plain values, times in seconds."""

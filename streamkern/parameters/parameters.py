@@ -15,11 +15,10 @@ from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_range
 from streamkern.features import FAMILIES, LEVELS, GridFourierFeatures, Identity
 from streamkern.features.metric import checked_metric
-from streamkern.features.trend import NO_CHOICE
 from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
 from streamkern.parameters.fit_options import CHOICES, DIRECT_COMPONENTS, GIVEN, FitOptions
 from streamkern.parameters.option import option
-from streamkern.parameters.penalty_options import PenaltyOptions, SparseOptions
+from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.parameters.trend_columns import checked_trend, trend_of_source
 from streamkern.registry import extension, installed
 
@@ -336,28 +335,11 @@ class Parameters:
         most = max(1 << (source.n_samples.bit_length() - 1), 64)
         return replace(options, n_components=min(options.n_components, most))
 
-    def sparse_options(self, available: int | None) -> SparseOptions | None:
-        """Return how a sparse model of so many features is chosen; None for no such model."""
-        options, unknown = SparseOptions(self.sparse, self.sparse_method), self.n_components == AUTO
+    def check_sparse(self, available: int | None) -> None:
+        """Raise ParameterError unless a sparse model of so many features can be as asked for."""
         check_choice("the method of a sparse model", self.sparse_method, SPARSE_METHODS)
-        if self.sparse is None:
-            return None
-        selection = extension("sparse", "selection")
-        if self.trend is not None:
-            raise ParameterError(NO_CHOICE)
-        if options.is_chosen and not self.penalty.needs_folds:
-            raise ParameterError(
-                "sparse 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "
-                "penalties, or give the number."
-            )
-        if not options.is_chosen:
-            selection.checked_size(self.sparse, None if unknown else available)
-            if unknown:
-                raise ParameterError(
-                    f"sparse {self.sparse} of n_components 'auto' is not known to be fewer; give "
-                    f"the number of components, or take sparse 'auto'."
-                )
-        return options
+        if self.sparse is not None:
+            extension("sparse", "selection").check_parameters(self, available)
 
     def with_folds(self, options: FitOptions, template: Template | None = None) -> FitOptions:
         """Return options with the folds that the choice of the penalty needs."""
@@ -378,7 +360,7 @@ class Parameters:
         n_folds = options.n_folds if needs_folds else 1
         if template is not None:
             options = template.applied(options)
-        self.sparse_options(None if options.is_identity else options.n_components)
+        self.check_sparse(None if options.is_identity else options.n_components)
         return replace(options, n_folds=n_folds)
 
 

@@ -1,10 +1,10 @@
-"""Checked options of what is chosen from moments: the penalty, and the features of a sparse model.
+"""Checked options of the penalty.
 
 What checks penalties is imported when a fit is told, not when options of commands are listed.
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from streamkern._typing import Array
 from streamkern.errors import ParameterError
@@ -91,15 +91,3 @@ class PenaltyOptions:
     def is_guarded(self) -> bool:
         """Whether GCV chooses among penalties that are no worse than the mean on the folds."""
         return bool(self.alpha == "guarded")
-
-
-class SparseOptions(NamedTuple):
-    """How many features a sparse model keeps, 'auto' or a number, and how they are chosen."""
-
-    n_components: Any
-    method: str
-
-    @property
-    def is_chosen(self) -> bool:
-        """Whether K is chosen, by cross-validation."""
-        return isinstance(self.n_components, str) and self.n_components == "auto"

@@ -55,7 +55,7 @@ class Solver(ABC):
 
     def facts(self, sums: FoldSums) -> FitReport:  # noqa: ARG002
         """Return what is reported of the sums beside their passes."""
-        return FitReport(iterations=0)
+        return {"iterations": 0}
 
     def sums(self, drawn: Standardized) -> FoldSums:
         """Read the rows once for the sums of folds; more often if memory holds but strips."""
@@ -91,7 +91,7 @@ class Solver(ABC):
         self._check(weights)
         if n > 1:
             folds = delayed(_joined, *(passed.statistic for passed in passes), name="join")
-        return FoldSums(folds, feature_map, weights, passes, FitReport(), WHOLE)
+        return FoldSums(folds, feature_map, weights, passes, {}, WHOLE)
 
     def _check(self, weights: dict[int, float]) -> None:
         n_folds = self.context.fold_rule.n_folds

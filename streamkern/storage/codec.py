@@ -16,6 +16,7 @@ from streamkern.errors import ModelFileError, first_line
 from streamkern.errors.checks import is_integer
 from streamkern.errors.formatting import json_text
 from streamkern.features import MAPS, FeatureMap
+from streamkern.registry import fitted_kind
 from streamkern.sources.hdf5_opening import known_reason, open_local
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage import untrusted
@@ -32,9 +33,6 @@ class Kind(NamedTuple):
 
 MODEL = Kind("model", "streamkern-model", 1, "streamkern fit")
 MOMENTS = Kind("moments file", "streamkern-moments", 2, "streamkern moments")
-COMPONENTS = Kind("PCA", "streamkern-pca", 1, "streamkern pca")
-BOOSTED = Kind("boosted classifier", "streamkern-boosted-model", 1, "streamkern fit --boost")
-KINDS = {kind.format: kind for kind in (MODEL, MOMENTS, COMPONENTS, BOOSTED)}
 # A map has two or three; one array by many names would be read as many times.
 _MOST_ARRAYS = 16
 
@@ -95,7 +93,7 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
 def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
     found_format, version = untrusted.mark(file, "format"), untrusted.mark(file, "format_version")
     if found_format != kind.format:
-        other = KINDS.get(str(found_format))
+        other = _kind_named(str(found_format))
         found = f"a streamkern {other.name}, not a" if other else "HDF5 but not a streamkern"
         raise ModelFileError(
             f"{where} is {found} {kind.name}; give a file that `{kind.command}` wrote."
@@ -113,9 +111,16 @@ def kind_of(path: str | Path) -> Kind | None:
     """Return the kind of a file, None where it is none of ours."""
     try:
         with open_local(path) as file:
-            return KINDS.get(str(untrusted.mark(file, "format")))
+            return _kind_named(str(untrusted.mark(file, "format")))
     except untrusted.DAMAGE:
         return None
+
+
+def _kind_named(name: str) -> Kind | None:
+    """Return the kind of a format, which may be of a model of an extension."""
+    model = fitted_kind(name) if name.startswith("streamkern-") else None
+    found = {kind.format: kind for kind in (MODEL, MOMENTS)}.get(name)
+    return found if model is None else model.file_kind
 
 
 def map_card(feature_map: FeatureMap, precision: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def test_classes_are_told_by_their_rows_or_by_their_weights():
         ("balanced", "weights of classes", "0.6, 1, 3"),
     ):
         model = RandomFeatureClassifier(Gaussian(1.0), n_components=8, class_weight=weight)
-        rows = dict(report_rows.class_rows(model.fit(X, y).report_))
+        rows = dict(report_rows.rows_of("classes", model.fit(X, y).report_))
         assert rows["classes"] == "3: ash, elm, oak"
         assert rows[name] == value
         assert rows["calibration"] == "spline"

@@ -88,25 +88,3 @@ def test_a_container_that_is_never_lazy_is_refused(name):
         model.transform(rows.lazy("array"))
     assert rows.n_made == 0
     assert type(model.transform(rows.frame)).__module__.startswith("polars")
-
-
-class Scaled(streamkern.Identity):
-    """A map of one's own, whose `transform` takes more than rows."""
-
-    def transform(self, X, by=1.0):
-        return super().transform(X) * by
-
-
-class Bare(Scaled, auto_wrap_output_keys=None):
-    def transform(self, X, by=1.0):
-        return super().transform(X, by)
-
-
-@pytest.mark.parametrize("made", [Scaled, Bare])
-def test_maps_of_ones_own_may_take_more_and_may_go_without_containers(made):
-    X = np.arange(12.0).reshape(6, 2)
-    scaled = made().fit(X)
-    assert np.array_equal(scaled.transform(X, by=2.0), 2.0 * X)
-    lazy = scaled.transform(da.from_array(X, chunks=(2, 2)), by=3.0)
-    assert isinstance(lazy, da.Array)
-    assert np.array_equal(lazy.compute(), 3.0 * X)

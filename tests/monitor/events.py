@@ -8,9 +8,9 @@ ROWS, SHARDS = 1000, 10
 class Story:
     """Jobs, and a view of them if one is wanted, that hear what a test tells."""
 
-    def __init__(self, view=None):
+    def __init__(self, view=None, jobs=Jobs):
         self.now = 100.0
-        self.jobs = Jobs(lambda: self.now)
+        self.jobs = jobs(lambda: self.now)
         self.view = view and view(self.jobs)
 
     def tell(self, kind, *, after=0.0, **facts):

@@ -83,22 +83,6 @@ def test_what_is_left_of_a_job_counts_passes_to_come_and_the_solution():
     assert story.job.seconds_left(story.now) is None
 
 
-def test_the_memory_of_a_job_is_that_of_its_largest_worker_and_its_history_stays_short():
-    story = Story()
-    story.begin()
-    for second in range(3000):
-        story.now += 1.0
-        story.jobs.hear_memory({"a": 10.0**6 + second, "b": 10.0**5})
-    history = story.job.memory
-    assert 100 < len(history) < 600
-    assert history[0] == (1.0, 10**6)
-    assert history[-1][1] == story.job.peak_bytes() > 1_002_900
-    story.end()
-    story.jobs.hear_memory({"a": 10.0**9})
-    assert story.job.memory is history
-    assert story.job.peak_bytes() < 10**9
-
-
 def test_shards_are_in_one_state_each(story):
     story.tell("resumed", rows=200, shards=2, **{"pass": "p"})
     story.shard(0)
@@ -123,26 +107,12 @@ def test_speed_is_that_of_products_and_is_compared_with_the_processes_that_are_t
     # 200 rows of 2e9 operations in 2 s; each of the two attains 4e11; b began after 1 s.
     assert story.reading.speed(story.now) == pytest.approx(2e11)
     assert story.reading.attainable() == 8e11
-    rate = story.reading.worker_rows_per_second(story.reading.workers["b"], story.now)
-    assert rate == pytest.approx(100.0)
     story.tell("worker lost", worker="a", **{"pass": "p"})
     assert story.reading.running == {4: "b"}
     assert story.reading.attainable() == 4e11
     assert story.reading.rows_done == 200
     story.shard(3, worker="b")
     assert story.reading.retried == 1
-
-
-def test_jobs_of_a_client_that_is_gone_are_over():
-    story = Story()
-    story.begin(client="c")
-    story.begin_pass()
-    story.begin(number="k", client="other")
-    story.jobs.client_lost("c")
-    gone, other = story.jobs.jobs["j"], story.jobs.jobs["k"]
-    assert gone.phase == "failed"
-    assert gone.current.ended is not None
-    assert other.ended is None
 
 
 def test_phases_follow_each_other():
@@ -183,18 +153,6 @@ def test_only_some_jobs_that_are_over_are_kept():
     story.shard(0, number="p0")  # of a job that is forgotten
     story.end(number="nobody told of it")
     assert [job.number for job in story.jobs] == kept
-
-
-def test_the_history_of_a_long_pass_stays_short():
-    story = Story()
-    story.begin()
-    facts = {"rows": 10**6, "shards": 10**4, "row_bytes": 1, "row_flops": 0.0}
-    story.tell("pass begun", job="j", label="long", **{"pass": "p"}, **facts)
-    for shard in range(3000):
-        story.shard(shard, after=1.0)
-    assert 100 < len(story.reading.history) < 600
-    rates = np.array([rate for _, rate in story.reading.rates()])
-    np.testing.assert_allclose(rates, 100.0)
 
 
 def test_events_may_come_from_several_threads(story):

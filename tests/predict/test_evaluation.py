@@ -11,8 +11,9 @@ from tolerances import assert_close
 from streamkern.errors import DataError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.predict.evaluation import Evaluation, FoldPredictors, PairCounts, PredictionErrors
+from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors
 from streamkern.predict.predictor import Predictor
+from streamkern.registry import extension
 from streamkern.sources import Block
 from streamkern.statistics import RowFolds, block_folds
 
@@ -33,8 +34,12 @@ def predictors(q=2):
     }
 
 
+def pair_counts():
+    return extension("report", "validation_pass").PairCounts
+
+
 def bins(q=2):
-    return PairCounts.about(np.arange(float(q)), np.full(q, 0.8), np.full(q, 0.5))
+    return pair_counts().about(np.arange(float(q)), np.full(q, 0.8), np.full(q, 0.5))
 
 
 def statistic(q=2, rule=None):
@@ -80,7 +85,7 @@ def test_any_cuts_and_merges_give_the_counts_of_plain_loops(q, cuts, chance):
 
 
 def test_a_target_that_is_constant_has_bins_too():
-    edges = PairCounts.about(np.array([3.0]), np.zeros(1), np.zeros(1))
+    edges = pair_counts().about(np.array([3.0]), np.zeros(1), np.zeros(1))
     pairs, _ = edges.counted(np.full((5, 1), 3.0), np.full((5, 1), 3.0))
     # On the edge in the middle of 96 bins, which belongs to the bin above it.
     assert pairs.sum() == pairs[0, 49, 49] == 5

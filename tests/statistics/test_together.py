@@ -19,7 +19,7 @@ from tolerances import assert_close
 from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian
 from streamkern.predict.deviation import Deviation, LeaveOneOut
-from streamkern.predict.evaluation import Evaluation, FoldPredictors, PairCounts, PredictionErrors
+from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
 from streamkern.registry import extension
@@ -77,13 +77,17 @@ def scores() -> Any:
     return extension("classes", "class_errors").ScoreTable(np.zeros(Q), np.ones(Q))
 
 
-BINS = PairCounts.about(np.zeros(2), np.ones(2), np.ones(2))
+def bins() -> Any:
+    counts = extension("report", "validation_pass").PairCounts
+    return counts.about(np.zeros(2), np.ones(2), np.ones(2))
+
+
 STATISTICS: dict[str, Any] = {
     "columns": lambda: ColumnStatistics(P + Q),
     "sample": lambda: RowSample(7, 3),
     "moments": lambda: Moments(fourier(), Q, precision="double", feature_shift=np.ones(6)),
     "moments-single": lambda: Moments(Identity().draw(P), Q),
-    "errors": lambda: Evaluation(predictor(), PredictionErrors(Q), BINS.zero()),
+    "errors": lambda: Evaluation(predictor(), PredictionErrors(Q), bins()),
     "scores": lambda: Evaluation(by_fold(), scores()),
     "classes": lambda: Evaluation(by_fold(), of_classes(np.arange(1.0, Q + 1))),
     "leave-one-out": lambda: Evaluation(predictor(), LeaveOneOut(deviation(), 4)),

@@ -1,7 +1,7 @@
 """What the report of boosted rounds says: rows of words, and a table of the rounds."""
 
-from streamkern.models.report_facts import brief
-from streamkern.models.report_rows import Row, Table, class_rows, data_rows, figure_row, pass_rows
+from streamkern.extensions.classes.class_rows import class_rows
+from streamkern.models.report_rows import Row, Table, brief, data_rows, pass_rows
 from streamkern.parameters.fit_report import FitReport
 
 
@@ -13,8 +13,8 @@ def boosted_rows(report: FitReport) -> list[Row]:
         *class_rows(report),
         ("rounds", f"{len(rounds):,} by {report['algorithm']} AdaBoost{slower}"),
         *([("stopped", report["stopped"])] if report["stopped"] else []),
-        figure_row("train_error", report, brief),
-        *([] if bound is None else [figure_row("train_error_bound", report, brief)]),
+        ("training error", brief(report["train_error"])),
+        *([] if bound is None else [("training error, at most", brief(bound))]),
         *pass_rows(report),
         *[("note", note) for note in dict.fromkeys(each["note"] for each in rounds) if note],
     ]

@@ -1,8 +1,12 @@
 """Sums over rows of what classes are judged by: errors, probabilities, and scores in fine bins."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from streamkern._typing import Array, Floats
+from streamkern.extensions.classes.class_rows import error_rows
 from streamkern.extensions.classes.class_rule import LEAST, ClassRule, codes_of
 from streamkern.predict.evaluation import Measure
 from streamkern.sources import Block
@@ -107,6 +111,10 @@ class ClassErrors(Measure):
         names = "accuracy", "balanced_accuracy", "log_loss", "brier_score", "auc", "auc_error"
         found = {name: getattr(self, name) for name in names}
         return found | {"expected_calibration_error": self.calibration_error}
+
+    def rows(self, number: Callable[[Any], str]) -> list[tuple[str, str]]:
+        """Return the same in rows of words."""
+        return error_rows(self.figures(), number)
 
     @property
     def n_classes(self) -> int:

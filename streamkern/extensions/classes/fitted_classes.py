@@ -12,6 +12,7 @@ from streamkern._typing import Floats, Group
 from streamkern.errors import ParameterError
 from streamkern.extensions.classes.calibration_fit import checked_method
 from streamkern.extensions.classes.class_errors import ClassErrors
+from streamkern.extensions.classes.class_rows import error_rows
 from streamkern.extensions.classes.class_rule import ClassRule, PlainRule
 from streamkern.extensions.classes.labelled_source import KnownClasses, LabelledSource
 from streamkern.extensions.classes.labelling import described_class_weight, restored_class_weight
@@ -21,7 +22,6 @@ from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.prediction import by_rows, predicted_rows, predicted_shards
 from streamkern.models.prediction_files import NONE, Written, write_predictions
 from streamkern.models.scoring import scored
-from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.predict.evaluation import Evaluation
 from streamkern.sources import Source
@@ -95,10 +95,8 @@ class FittedClasses(FittedModel):
     @staticmethod
     def error_tables(found: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Return tables of what an evaluation found: title, rows and header."""
-        from streamkern.models.report_rows import class_error_rows
-
         commonest = f"{found['baseline']['accuracy']:.6g}, by always saying the commonest class"
-        rows = [*class_error_rows(found, "{:.6g}".format), ("baseline accuracy", commonest)]
+        rows = [*error_rows(found, "{:.6g}".format), ("baseline accuracy", commonest)]
         names = [str(value) for value in found["classes"][:_MOST_CLASSES]]
         cells = [
             (name, *map("{:,.10g}".format, row[:_MOST_CLASSES]))
@@ -179,7 +177,7 @@ class FittedClassifier(FittedClasses):
     parameters = through("ridge.parameters")
 
     def __post_init__(self) -> None:
-        report = FitReport(**self.ridge.report)
+        report = self.ridge.report.copy()
         report["calibration"] = self.rule.calibrator.name
         object.__setattr__(self, "report", report)
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import Job
 from streamkern.sources.columns import Columns, columns_of
-from streamkern.storage.codec import BOOSTED, map_card
+from streamkern.storage.codec import Kind, map_card
 
 # Of a round, where none is given: several small maps do what one large map does.
 OF_A_ROUND = Parameters(n_components=512)
@@ -70,7 +70,7 @@ class Boosting:
     def as_dict(self) -> FitReport:
         """Return all but the weights of classes as plain JSON values."""
         told: Any = {name: v for name, v in vars(self).items() if name != "class_weight"}
-        return cast("FitReport", told)
+        return told
 
     def job(self, parameters: Parameters) -> Job:
         """Return what is known of all rounds before the rows, as `Problem.job` does of a fit."""
@@ -98,7 +98,8 @@ class Boosting:
 class FittedEnsemble(FittedClasses):
     """A boosted classifier; its parameters are those of a round."""
 
-    file_kind = BOOSTED
+    file_kind = Kind("boosted classifier", "streamkern-boosted-model", 1, "streamkern fit --boost")
+    options_in, is_linear = "base", False
     estimator = "RandomFeatureAdaBoost"
     rows_of = staticmethod(boosted_rows)
 

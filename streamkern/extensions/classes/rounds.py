@@ -12,7 +12,7 @@ import time
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def fit_rounds(
                 f"or take more components."
             )
         staged = job.read(StagedErrors(ensemble), "rounds")
-    report = cast("FitReport", {name: job.first[name] for name in _IN_COMMON})
+    report = {name: job.first[name] for name in _IN_COMMON}
     bounds = staged.error_bounds
     for i, each in enumerate(rounds):
         each["train_error"] = float(staged.errors[i])

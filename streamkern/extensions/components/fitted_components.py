@@ -32,7 +32,7 @@ from streamkern.solve import Eigenbasis
 from streamkern.sources import Source
 from streamkern.sources.columns import Columns
 from streamkern.statistics import FoldStatistics, precision_of_features
-from streamkern.storage.codec import COMPONENTS, map_card, restored_map
+from streamkern.storage.codec import Kind, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
 
 # Of a fit, what those of principal components take too, by the same names.
@@ -87,7 +87,8 @@ def component_rows(report: FitReport) -> list[Row]:
 
 @dataclass(frozen=True, repr=False)
 class FittedComponents(FittedModel):
-    file_kind = COMPONENTS
+    file_kind = Kind("PCA", "streamkern-pca", 1, "streamkern pca")
+    title, options_in = "Principal components", None
     estimator = "RandomFeaturePCA"
 
     options: ComponentOptions

@@ -33,7 +33,7 @@ def export(console: Console, **options: Any) -> None:
 
     path, out = options["model"], options["out"]
     check_outputs(options, formats=["ONNX"])
-    model: Any = load_fitted(path, boosted=False, with_equations=False)
+    model: Any = load_fitted(path, "is_linear", with_equations=False)
     precision = options["precision"] or model.predictor.precision
     output = to_onnx(model, out, precision=precision, force=options["force"])
     n_bytes = Path(out).stat().st_size

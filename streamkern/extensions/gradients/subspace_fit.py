@@ -5,7 +5,7 @@ fold, from large penalties to small ones until the cross-validated error has ris
 are moments of W^T phi, from which all else follows as from those of phi.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,8 @@ from streamkern.extensions.gradients.iterative_plan import most_vectors, vectors
 from streamkern.extensions.gradients.subspace_passes import SubspacePasses
 from streamkern.extensions.gradients.subspace_systems import SubspaceSystems, System
 from streamkern.features import combined
+from streamkern.models.report_rows import Row
+from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.threads import blas_threads
 from streamkern.solvers.completion import Completion
@@ -228,3 +230,23 @@ class SubspaceSearch:
             self.n_iterations += 1
             self.systems = SubspaceSystems.of(self.passes, self.penalty)
         return has_grown
+
+
+def gradient_rows(report: FitReport, number: Callable[[Any], str]) -> list[Row]:
+    found = report["gradients"]
+    n, seconds = report["iterations"], number(found["seconds_a_pass"])
+    taken = f"{n} of {report['passes']} passes of {seconds} s"
+    if found.get("by_sums"):
+        taken = f"{n} by transforms of sums, {seconds} s each"
+    beside = f"a sketch of {found['sketch']}"
+    if found.get("block"):
+        beside = f"a block of {found['block']:,}"
+    taken += f", {found['vectors']} vectors beside {beside}"
+    deviations = "of the directions that matter, in others the prior's"
+    if found.get("block"):
+        deviations = f"of {found['block']:,} leading features, of others the prior's"
+    rows = [("iterations", taken), ("left to solve", number(found["bound"]))]
+    rows.append(("deviations", deviations))
+    if found["tried_from"] is not None:
+        rows.append(("penalties tried from", number(found["tried_from"])))
+    return rows

@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from streamkern._version import __version__
 from streamkern.errors.formatting import printable
-from streamkern.estimators.importance import held_out_importance
 from streamkern.estimators.loading import fitted_model, rows_of
 from streamkern.extensions.report import (
     choice_figures,
@@ -22,6 +21,7 @@ from streamkern.extensions.report import (
     prediction_figures,
     validation_curves,
 )
+from streamkern.extensions.report.importance import held_out_importance
 from streamkern.extensions.report.numbers import counted, number, percent, seconds
 from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.validation_pass import MOST_TARGETS, Validation, validated
@@ -167,8 +167,8 @@ def _fitted_rows(model: FittedRidge, report: FitReport) -> list[report_rows.Row]
         *report_rows.fit_rows(report, number),
         ("feature map", f"{report['feature_map']}, seed {model.parameters.random_state}"),
         ("data", report_rows.data_words(report["data"])),
-        *([report_rows.figure_row("noise", report, number)] if known else []),
-        report_rows.figure_row("precision_floor", report, number),
+        *([("standard deviation of the noise", number(report["noise"]))] if known else []),
+        ("precision floor of alpha", number(report["precision_floor"])),
     ]
 
 
@@ -230,7 +230,7 @@ def _class_section(found: Validation | None) -> dict[str, Any]:
         return {"held_out": [], "errors": []}
     return {
         "held_out": class_figures.class_figures(found.measure),
-        "errors": report_rows.class_error_rows(found.measure.figures(), number),
+        "errors": found.measure.rows(number),
         "confusion": class_figures.confusion_table(found.measure),
     }
 

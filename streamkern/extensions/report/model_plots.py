@@ -6,11 +6,11 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
-from streamkern.estimators.importance import permutation_importance
 from streamkern.estimators.loading import fitted_model, rows_of
 from streamkern.extensions.report import input_effects, validation_curves
 from streamkern.extensions.report.choice_figures import penalty_figure, sizes_figure
 from streamkern.extensions.report.class_figures import probability_figure
+from streamkern.extensions.report.importance import permutation_importance
 from streamkern.extensions.report.numbers import counted
 from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.prediction_figures import pairs_figures

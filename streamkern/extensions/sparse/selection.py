@@ -16,6 +16,8 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
+from streamkern.features.trend import NO_CHOICE
+from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 from streamkern.solve.cross_validation import HeldOut, squared_errors
 from streamkern.statistics import CentredMoments, FeatureSums, Split
@@ -36,6 +38,25 @@ def checked_size(n_components: Any, available: int | None = None) -> int:
             f"not {K:,}; keep fewer, or fit more components."
         )
     return K
+
+
+def check_parameters(parameters: Parameters, available: int | None) -> None:
+    """Raise ParameterError unless a sparse model of so many features can be as asked for."""
+    K, unknown = parameters.sparse, parameters.n_components == AUTO
+    if parameters.trend is not None:
+        raise ParameterError(NO_CHOICE)
+    if K != AUTO:
+        checked_size(K, None if unknown else available)
+        if unknown:
+            raise ParameterError(
+                f"sparse {K} of n_components 'auto' is not known to be fewer; give the number of "
+                f"components, or take sparse 'auto'."
+            )
+    elif not parameters.penalty.needs_folds:
+        raise ParameterError(
+            "sparse 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "
+            "penalties, or give the number."
+        )
 
 
 def checked_method(method: Any) -> str:

@@ -20,7 +20,7 @@ from streamkern.extensions.sparse.selection import (
     sparse_errors,
     sparse_sizes,
 )
-from streamkern.parameters.penalty_options import SparseOptions
+from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.solve import NormalEquations, RidgeSolution
 from streamkern.solve.cross_validation import HeldOut
 from streamkern.solvers.fold_solution import Solved
@@ -29,16 +29,16 @@ from streamkern.solvers.penalty_search import Size
 from streamkern.statistics import FeatureSums
 
 
-def solve_sparse(folds: Any, solved: Solved, options: SparseOptions, *, intercept: bool) -> Solved:
+def solve_sparse(folds: Any, solved: Solved, parameters: Parameters) -> Solved:
     """Keep the best features of a solution, and solve again on them, at its penalty.
 
     Where there are folds, the cross-validated error is found for K features; or for 1, 2, 3, 4, 6,
     8, 11 and so on, of which the fewest within one standard error of the best are taken.  If
     none are, the solution stays as it is.
     """
-    D = len(solved.solution.coef)
-    sizes = sparse_sizes(D) if options.is_chosen else [checked_size(options.n_components, D)]
-    sparsifier = Sparsifier(options.method, solved.solution.alpha, solved.solution.floor)
+    D, K, intercept = len(solved.solution.coef), parameters.sparse, parameters.fit_intercept
+    sizes = sparse_sizes(D) if K == AUTO else [checked_size(K, D)]
+    sparsifier = Sparsifier(parameters.sparse_method, solved.solution.alpha, solved.solution.floor)
     total, without = total_and_splits(folds, D)
     curve = None
     if solved.size is not None and solved.size.curve.fold_scores is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import ParameterError, warn
-from streamkern.estimators.load import estimator_of
+from streamkern.estimators.base import estimator_of
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.extensions.sparse.selection import Sparsifier, checked_method, checked_size
 from streamkern.features import trended

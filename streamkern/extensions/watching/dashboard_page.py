@@ -12,8 +12,9 @@ from distributed.dashboard.scheduler import template_variables
 from tornado.ioloop import IOLoop
 
 from streamkern.extensions.watching.job_panel import CSS, panel, title
+from streamkern.extensions.watching.watched_jobs import WatchedJobs, rates_of
 from streamkern.monitor import job_text
-from streamkern.monitor.jobs import Job, Jobs
+from streamkern.monitor.jobs import Job
 from streamkern.monitor.passes import Pass
 
 Points = list[tuple[float, float]]
@@ -25,7 +26,7 @@ _SECOND = "#d55e00"
 _FIRST = "#0072b2"
 
 
-def add_page(scheduler: Any, jobs: Jobs) -> None:
+def add_page(scheduler: Any, jobs: WatchedJobs) -> None:
     """Add the page, and a link to it in the menu, to a dashboard that may be running already."""
     served = scheduler.http_application
     dashboards = [each for each in served.applications if isinstance(each, DaskBokehTornado)]
@@ -42,7 +43,7 @@ def add_page(scheduler: Any, jobs: Jobs) -> None:
     application.start()
 
 
-def _document(jobs: Jobs, _: Any, extra: dict[str, Any], doc: Any) -> None:
+def _document(jobs: WatchedJobs, _: Any, extra: dict[str, Any], doc: Any) -> None:
     view = _View(jobs)
     view.update()
     doc.add_root(view.root)
@@ -85,7 +86,7 @@ class _Chart:
 class _View:
     """What one browser shows: the job that was picked there, or the latest."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: WatchedJobs) -> None:
         self.jobs = jobs
         style, wide = InlineStyleSheet(css=CSS), {"sizing_mode": "stretch_width", "max_width": 420}
         self.pick = Select(title="Job", value=_LATEST, **wide)
@@ -115,7 +116,7 @@ class _View:
         self.charts.children = shown
 
     def _drawn(self, job: Job, reading: Pass) -> list[Any]:
-        rates, best = reading.rates(), reading.attainable()
+        rates, best = rates_of(reading), reading.attainable()
         level: Points = []
         if rates and reading.row_flops and best:
             level = [(seconds, best / reading.row_flops) for seconds, _ in (rates[0], rates[-1])]

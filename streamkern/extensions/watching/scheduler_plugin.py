@@ -15,7 +15,7 @@ from typing import Any
 from distributed import SchedulerPlugin
 from tornado.ioloop import PeriodicCallback
 
-from streamkern.monitor.jobs import Jobs
+from streamkern.extensions.watching.watched_jobs import WatchedJobs
 from streamkern.runtime.events import TOPIC, Event
 
 logger = logging.getLogger(__name__)
@@ -27,14 +27,14 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
 
     name = "streamkern"
     idempotent = True
-    jobs: Jobs | None = None
+    jobs: WatchedJobs | None = None
     looking: Any = None
 
     async def start(self, scheduler: Any) -> None:
         # Nothing here waits, so that nothing is told in between, and no other one begins.
         if self.jobs is not None:  # a scheduler that starts does so for the second time
             return
-        jobs = self.jobs = Jobs()
+        jobs = self.jobs = WatchedJobs()
         for when, event in scheduler.get_events(TOPIC):
             self._hear(event, ago=max(time.time() - when, 0.0))
         self.looking = PeriodicCallback(partial(_look, jobs, scheduler), _LOOK_MS)
@@ -72,7 +72,7 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
             self.jobs.client_lost(client)
 
 
-def _look(jobs: Jobs, scheduler: Any) -> None:
+def _look(jobs: WatchedJobs, scheduler: Any) -> None:
     workers = scheduler.workers.values()
     jobs.hear_memory({w.address: w.metrics.get("memory", 0) for w in workers})
 

@@ -9,7 +9,7 @@ from rows_read import sample_of
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
-from streamkern.estimators.importance import held_out_importance
+from streamkern.extensions.report.importance import held_out_importance
 from streamkern.extensions.report.input_effects import partial_dependence
 from streamkern.extensions.report.validation_pass import validated
 from streamkern.sources import as_source

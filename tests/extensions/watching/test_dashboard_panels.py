@@ -7,13 +7,14 @@ from monitor.events import Story
 
 from streamkern.extensions.watching.dashboard_page import _View
 from streamkern.extensions.watching.job_panel import panel
+from streamkern.extensions.watching.watched_jobs import WatchedJobs
 
 MB = 10**6
 WORKER = "tcp://10.0.0.1:4000"
 
 
 def story_of_a_shard():
-    story = Story()
+    story = Story(jobs=WatchedJobs)
     story.begin()
     story.begin_pass()
     story.shard(0)
@@ -56,7 +57,7 @@ def test_the_error_on_new_rows_names_its_features(leading, features):
 
 def test_a_panel_says_what_is_known_and_nothing_else():
     assert "No job yet" in panel(None, 0.0, {})
-    story = Story()
+    story = Story(jobs=WatchedJobs)
     story.begin()
     assert "starting" in panel(story.job, story.now, {})
     story.begin_pass()
@@ -77,7 +78,7 @@ def test_a_panel_says_what_is_known_and_nothing_else():
 
 
 def test_a_name_that_is_no_text_and_a_far_end_are_told():
-    story = Story()
+    story = Story(jobs=WatchedJobs)
     story.begin()
     story.begin_pass()
     story.begin(name="fit \udcff.h5", number="k")
@@ -90,7 +91,7 @@ def test_a_name_that_is_no_text_and_a_far_end_are_told():
 
 
 def test_what_is_left_is_told_by_its_parts():
-    story = Story()
+    story = Story(jobs=WatchedJobs)
     story.begin()
     story.plan_solution(flops=2e12, readings=2)
     story.begin_pass("columns", "c", row_flops=0.0)

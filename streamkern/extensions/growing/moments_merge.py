@@ -3,27 +3,63 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.engine.scheduler import is_delayed
 from streamkern.errors import DataError, OverflowedError
 from streamkern.errors.formatting import listed, listed_apart
 from streamkern.features import LEVELS
 from streamkern.features.spectral import SpectralFeatures
+from streamkern.models.data_moments import DataMoments, checked_moments
 from streamkern.parameters.fit_report import FitReport
+from streamkern.runtime.memory import check_free
 from streamkern.sources.columns import Columns
 from streamkern.statistics import FoldStatistics, RowIndex, unplaced_folds
-
-if TYPE_CHECKING:
-    from streamkern.models.data_moments import DataMoments
 
 # What standardizers do besides taking out means.
 _SCALES = ("deviation", "linear", "bound", "knots")
 
 
-def check_alike(left: "DataMoments", right: "DataMoments") -> None:
+def merged(left: DataMoments, right: DataMoments, *, repeated_rows: bool) -> DataMoments:
+    """Return the moments of both sets of rows, as `DataMoments.merge` says."""
+    for each in (left, checked_moments(right)):
+        each.check_whole()
+        each.check_lasting()
+    check_alike(left, right)
+    turns = turns_between(left.feature_map, right.feature_map, left.options.precision)
+    if not repeated_rows:
+        check_disjoint(left.known_rows(), right.known_rows())
+    remote = sum(part.nbytes for part in (left, right) if is_delayed(part.folds))
+    check_free(remote + max(left.nbytes, right.nbytes), "merging moments")
+    folds = merged_folds(left.gathered().folds, right.gathered().folds, turns)
+    skip = "skip" in (left.options.on_bad_rows, right.options.on_bad_rows)
+    options = replace(left.options, on_bad_rows="skip" if skip else "error")
+    index = None
+    if left.index is not None and right.index is not None:
+        index = left.index.merge(right.index).in_order()
+    columns = left.columns.merge(right.columns)
+    report = joined_reports(left.report, right.report, columns)
+    both = changed(left, folds, index, left.n_rows + right.n_rows, report)
+    return replace(both, options=options, columns=columns)
+
+
+def changed(
+    moments: DataMoments,
+    folds: FoldStatistics,
+    index: RowIndex | None,
+    n_rows: int,
+    report: FitReport,
+) -> DataMoments:
+    """Return moments of other rows, of which there is no sample."""
+    report = report | {"n_folds": len(folds.parts) if moments.n_folds > 1 else 0}
+    known: Any = {"folds": folds, "index": index, "n_rows": n_rows, "report": report}
+    return replace(moments, **known, support_rows=None, sample=None)
+
+
+def check_alike(left: DataMoments, right: DataMoments) -> None:
     """Raise DataError unless two moments are of the same map, and otherwise alike."""
     for mine, theirs in zip_longest(_traits(left), _traits(right), fillvalue="nothing of the kind"):
         if mine != theirs:
@@ -79,7 +115,7 @@ def turns_between(left: Any, right: Any, precision: str) -> Floats | None:
     )
 
 
-def _traits(moments: "DataMoments") -> Iterator[str]:
+def _traits(moments: DataMoments) -> Iterator[str]:
     """Yield in words what two moments must have in common."""
     feature_map = moments.feature_map
     yield f"{feature_map.n_features} inputs"
@@ -129,15 +165,14 @@ def merged_folds(
 
 
 # What reports count.
-_COUNTS: Final = (
+_COUNTS = (
     *("rows", "skipped_rows", "weightless_rows", "forgotten_rows"),
     *("retried_shards", "resumed_shards"),
 )
 
 
 def joined_reports(left: FitReport, right: FitReport, columns: Columns) -> FitReport:
-    named: Any = columns.as_dict()
-    joined: FitReport = left | named
+    joined = left | columns.as_dict()
     for name in _COUNTS:
         if name in left or name in right:
             joined[name] = left.get(name, 0) + right.get(name, 0)

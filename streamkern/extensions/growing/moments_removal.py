@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.engine.scheduler import is_delayed
 from streamkern.errors import DataError
+from streamkern.extensions.growing.moments_merge import changed
+from streamkern.models.data_moments import DataMoments
 from streamkern.parameters.fit_options import FitOptions
+from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.plan import plan_here
+from streamkern.parameters.template import check_targets
 from streamkern.passes.column_summary import check_rows
 from streamkern.passes.fit_context import FitContext
+from streamkern.runtime.memory import check_free
 from streamkern.sources import Source
 from streamkern.statistics import (
     ColumnStatistics,
@@ -27,6 +33,23 @@ _MOST_TAKEN = {"single": 1e4, "double": 1e10}
 _NEGLIGIBLE = 1e-6
 # Units of integers that targets vary by, at least, or their rounding would be seen.
 _FEWEST_UNITS = 1024
+
+
+def forgotten(moments: DataMoments, X: Any, y: Any, sample_weight: Any) -> DataMoments:
+    """Return the moments without some rows, as `DataMoments.forget` says."""
+    moments.check_whole()
+    source = moments.encoding.source(X, y, sample_weight)
+    moments.feature_map.check((source.n_samples, source.n_features))
+    check_targets(source, moments.n_targets)
+    index = moments.known_rows()
+    check_free((3 if is_delayed(moments.folds) else 2) * moments.nbytes, "forgetting rows")
+    folds, rows, seconds = without_rows(moments.gathered().folds, index, source, moments.options)
+    report = with_seconds(moments.report, forget=seconds) | {
+        "rows": len(rows),
+        "weight": sum(part.weight for part in folds.parts.values()),
+        "forgotten_rows": moments.report.get("forgotten_rows", 0) + len(index) - len(rows),
+    }
+    return changed(moments, folds, rows, len(rows), report)
 
 
 def without_rows(

@@ -80,7 +80,7 @@ def permutation_importance(
     >>> int(found.importances_mean.argmax())
     1
     """
-    from sklearn.utils import Bunch  # noqa: PLC0415  slow
+    from sklearn.utils import Bunch
 
     model = fitted_model(estimator, "importances are")
     size = 1 if max_samples is None else max_samples

@@ -120,3 +120,25 @@ def test_rows_that_are_not_finite_or_weigh_nothing_are_found_where_they_are_read
         streamkern.Nystroem(n_components=16).fit(X)
     with pytest.raises(DataError, match=r"1 of 300 rows hold NaN or infinite values, .* row 7"):
         streamkern.Nystroem(n_components=16).fit(da.from_array(X))
+
+
+class Scaled(streamkern.Identity):
+    """A map of one's own, whose `transform` takes more than rows."""
+
+    def transform(self, X, by=1.0):
+        return super().transform(X) * by
+
+
+class Bare(Scaled, auto_wrap_output_keys=None):
+    def transform(self, X, by=1.0):
+        return super().transform(X, by)
+
+
+@pytest.mark.parametrize("made", [Scaled, Bare])
+def test_maps_of_ones_own_may_take_more_and_may_go_without_containers(made):
+    X = np.arange(12.0).reshape(6, 2)
+    scaled = made().fit(X)
+    assert np.array_equal(scaled.transform(X, by=2.0), 2.0 * X)
+    lazy = scaled.transform(da.from_array(X, chunks=(2, 2)), by=3.0)
+    assert isinstance(lazy, da.Array)
+    assert np.array_equal(lazy.compute(), 3.0 * X)

@@ -1,0 +1,1 @@
+"""scikit-learn transformers: the feature maps alone, drawn when they are fitted."""
