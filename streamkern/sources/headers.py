@@ -42,14 +42,7 @@ class FileRows(NamedTuple):
     modified: float | str  # the time of its last change, or what a store says of its content
     storage: str
     recipe: str = ""  # how a table became these rows, as JSON
-    table: tuple[str, int, float] | None = None  # these were converted from: path, size and time
-    unlabelled: int = 0  # rows of the table that are not among these
     ids: tuple[str, ...] = ()  # datasets of those of the recipe
-
-    @property
-    def name(self) -> str:
-        """The path that a user knows."""
-        return self.table[0] if self.table else self.path
 
     def is_unchanged(self) -> bool:
         if isinstance(self.path, StoredFile):

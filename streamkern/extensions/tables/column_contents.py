@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -101,6 +101,25 @@ class ColumnContents:
             )
         self._count(pa.array(found))
 
+    def merge(self, other: Self) -> None:
+        """Take in what another found in the rows that come next."""
+        self.rows, self.absent = self.rows + other.rows, self.absent + other.absent
+        self.longest = max(self.longest, other.longest)
+        odd = self.odd_number, other.odd_number
+        self.odd_number = None if None in odd else odd[0] or odd[1]
+        self.examples = {**other.examples, **self.examples}
+        self.least, self.most = min(self.least, other.least), max(self.most, other.most)
+        self.has_clock |= other.has_clock
+        if n := self._finite + other._finite:
+            parts = (each.mean * (each._finite / n) for each in (self, other))
+            self.mean, self._finite = sum(parts), n
+        same = self.ranked == other.ranked or not (self.rows and other.rows)
+        self.is_ordered = self.is_ordered and other.is_ordered and same
+        self.ranked = self.ranked or other.ranked if self.is_ordered else None
+        self.levels.update(other.levels)
+        self.has_too_many |= other.has_too_many
+        self._limit()
+
     @property
     def _reading(self) -> Any:
         return () if self.is_time else self.how
@@ -156,8 +175,11 @@ class ColumnContents:
         counted = part.value_counts()
         for level, count in zip(*(counted.field(i).to_pylist() for i in range(2)), strict=True):
             self.levels[level] += count
+        self._limit()
+
+    def _limit(self) -> None:
         n_bytes = sum(len(level) if isinstance(level, str) else 8 for level in self.levels)
-        if len(self.levels) > MOST_LEVELS or n_bytes > _LEVEL_BYTES:
+        if self.has_too_many or len(self.levels) > MOST_LEVELS or n_bytes > _LEVEL_BYTES:
             self.has_too_many = True
             self.levels = Counter()
 

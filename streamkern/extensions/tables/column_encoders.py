@@ -21,39 +21,33 @@ _KNOWN, _NAMED = 1_000, 5
 _STARTS = {"day": 0.0, "week": -3 * 86_400.0, "year": 0.0}
 
 
-class Tally:
-    """Counts of categories that are new and of cells that are missing."""
-
-    def __init__(self) -> None:
-        self._n_unseen = 0
-        self._categories: Counter[str] = Counter()
-        self._columns: Counter[str] = Counter()
+class Tally(Counter[tuple[str, str]]):
+    """Counts of cells by column and category: new ones, and the empty one for those missing."""
 
     def add(self, name: str, n_missing: int, unseen: Sequence[str] = ()) -> None:
         """Count cells of a column: the missing ones, and categories that no level names."""
-        self._n_unseen += len(unseen)
         if n_missing:
-            self._columns[name] += n_missing
+            self[name, ""] += n_missing
         for category in unseen:
-            called = f"{name}={category[:80]}"
-            if called in self._categories or len(self._categories) < _KNOWN:
-                self._categories[called] += 1
+            key = name, category[:80]
+            self[key if key in self or len(self) < _KNOWN else (name, "others")] += 1
 
     def as_dict(self) -> dict[str, int]:
-        counts = {"unseen_categories": self._n_unseen, "imputed_cells": self._columns.total()}
+        missing = sum(n for (_, category), n in self.items() if not category)
+        counts = {"unseen_categories": self.total() - missing, "imputed_cells": missing}
         return counts if any(counts.values()) else {}
 
     def warn(self, told: set[str]) -> None:
         """Warn of what was counted, in one sentence, but for columns that are told of already."""
         whats = "hold categories that the fit had not", "are missing and were imputed"
-        counts = self._n_unseen, self._columns.total()
-        which, said = (self._categories, self._columns), dict[str, str]()
-        for what, n, each in zip(whats, counts, which, strict=True):
-            columns = {f"{of.partition('=')[0]} {what}" for of in each}
+        said = dict[str, str]()
+        for what, is_missing in zip(whats, (False, True), strict=True):
+            cells = {key: n for key, n in self.most_common() if (not key[1]) == is_missing}
+            columns = {f"{name} {what}" for name, _ in cells}
             if not columns <= told:
                 told.update(columns)
-                found = (f"{of} ({k:,})" for of, k in each.most_common())
-                said[what] = f"{n:,}, {listed(found, _NAMED)}"
+                found = ("=".join(filter(None, key)) + f" ({n:,})" for key, n in cells.items())
+                said[what] = f"{sum(cells.values()):,}, {listed(found, _NAMED)}"
         if said:
             text = "; and that ".join(f"{what}: {found}" for what, found in said.items())
             warn(f"the table has cells that {text}.")
