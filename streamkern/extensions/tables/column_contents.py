@@ -64,7 +64,7 @@ class ColumnContents:
         self.examples: dict[str, str] = {}
         # Of numbers and times: mean, range, and whether times differ within days.
         self.mean, self.least, self.most, self.has_clock = 0.0, np.inf, -np.inf, False
-        self._finite = 0
+        self.n_finite = 0
         if as_categories and self.is_time:
             raise DataError(
                 f"column {name!r} is to be categories, but holds dates or times; make them text."
@@ -110,9 +110,9 @@ class ColumnContents:
         self.examples = {**other.examples, **self.examples}
         self.least, self.most = min(self.least, other.least), max(self.most, other.most)
         self.has_clock |= other.has_clock
-        if n := self._finite + other._finite:
-            parts = (each.mean * (each._finite / n) for each in (self, other))
-            self.mean, self._finite = sum(parts), n
+        if n := self.n_finite + other.n_finite:
+            parts = (each.mean * (each.n_finite / n) for each in (self, other))
+            self.mean, self.n_finite = sum(parts), n
         same = self.ranked == other.ranked or not (self.rows and other.rows)
         self.is_ordered = self.is_ordered and other.is_ordered and same
         self.ranked = self.ranked or other.ranked if self.is_ordered else None
@@ -164,10 +164,10 @@ class ColumnContents:
         values = values[np.isfinite(values)]
         if len(values):
             self.has_clock = self.has_clock or bool((values % PERIODS["day"] != 0).any())
-            before, self._finite = self._finite, self._finite + len(values)
+            before, self.n_finite = self.n_finite, self.n_finite + len(values)
             # No sum is larger than the numbers themselves.
-            shares = np.full(len(values), 1.0 / self._finite)
-            self.mean = self.mean * (before / self._finite) + float(values @ shares)
+            shares = np.full(len(values), 1.0 / self.n_finite)
+            self.mean = self.mean * (before / self.n_finite) + float(values @ shares)
 
     def _count(self, part: Any) -> None:
         if self.has_too_many:

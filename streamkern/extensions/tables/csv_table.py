@@ -13,18 +13,18 @@ import numpy as np
 
 from streamkern.engine.scheduler import compute_all, delayed
 from streamkern.errors import DataError
+from streamkern.extensions.tables import stored_tables
 from streamkern.extensions.tables.cells import csv, pa
 from streamkern.extensions.tables.stored_tables import (
-    PIECE_BYTES,
     StoredTable,
     opened_bytes,
     reading,
     version_of,
 )
 
-# Of the first line, and of the lines that are read in one go.
-_LINE_BYTES, _GROUP_BYTES = 8 << 20, 8 << 20
-# Cells of the first line whose bytes decide how much is read at once.
+# Of the first line.
+_LINE_BYTES = 8 << 20
+# Times its bytes is read at once, at least.
 _FEW_ROWS = 64
 
 
@@ -51,7 +51,7 @@ class CSVTable(StoredTable):
         how: Any = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
         with reading(path):
             version = version_of(path)
-            with _Lines(path) as raw, io.TextIOWrapper(raw, **how) as file:
+            with io.TextIOWrapper(_lines(path), **how) as file:
                 lines = iter(lambda: file.readline(_LINE_BYTES), "")
                 n_empty, first = next((e for e in enumerate(lines) if e[1].strip()), (0, ""))
                 found = next(rows_of(chain([first], lines), delimiter=between), [])
@@ -83,7 +83,7 @@ class CSVTable(StoredTable):
 
     @property
     def kept_bytes(self) -> int:
-        return 4 * max(_GROUP_BYTES, self._options()[0].block_size)
+        return 8 * max(stored_tables.PIECE_BYTES, self._options()[0].block_size)
 
     def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
         left = (self.n_rows if stop is None else stop) - start
@@ -116,7 +116,7 @@ class CSVTable(StoredTable):
         types, last = dict.fromkeys(needed, pa.string()), None
         texts = csv.ConvertOptions(include_columns=needed, column_types=types)
         with reading(self.path):
-            lines: Any = _Lines(self.path)
+            lines: Any = _lines(self.path)
             if end is not None:
                 with opened_bytes(self.path) as file:
                     file.seek(start)
@@ -133,8 +133,8 @@ class CSVTable(StoredTable):
 
     def _options(self, *, is_first: bool = True) -> tuple[Any, Any]:
         # Up to 32 blocks are read ahead, and no line may be longer than one.
-        most = min(_FEW_ROWS * self.line_bytes, 8 * PIECE_BYTES)
-        read: Any = {"block_size": max(PIECE_BYTES // 2, most, 2 * self.line_bytes)}
+        most = min(_FEW_ROWS * self.line_bytes, 8 * stored_tables.PIECE_BYTES)
+        read: Any = {"block_size": max(stored_tables.PIECE_BYTES // 2, most, 2 * self.line_bytes)}
         if is_first and self.header_lines >= 0:
             read["skip_rows"] = self.header_lines
         else:
@@ -151,7 +151,7 @@ class CSVTable(StoredTable):
             return ()
         ends, place, rest = list[int](), 0, b""
         with reading(self.path), opened_bytes(self.path) as file:
-            while data := file.read(_GROUP_BYTES):
+            while data := file.read(2 * stored_tables.PIECE_BYTES):
                 data = rest + data
                 lines, mark, rest = data.rpartition(b"\n")
                 if not mark or not _are_lines(lines + mark):
@@ -164,7 +164,7 @@ class CSVTable(StoredTable):
 
 
 def _are_lines(data: bytes) -> bool:
-    """Say whether each line ends in LF, or CR and LF, and has all or none of its quotation marks."""
+    """Say whether lines end in LF, or CR and LF, and each has an even number of quotation marks."""
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
         return False
     if b'"' not in data:
@@ -180,6 +180,10 @@ def _count(table: CSVTable, start: int, end: int) -> int:
     return sum(map(len, table._batches([table.schema.names[-1]], start, end)))  # noqa: SLF001
 
 
+def _lines(path: str) -> Any:
+    return _Lines(path)
+
+
 class _Lines(io.RawIOBase):
     """The bytes of a CSV without empty lines at its end, which would be cells of one column.
 
@@ -190,7 +194,7 @@ class _Lines(io.RawIOBase):
         self._stack = ExitStack()
         self._file: Any = self._stack.enter_context(opened_bytes(path))
         if path.lower().endswith(".gz"):
-            self._file = self._stack.enter_context(gzip.open(self._file))
+            self._file = self._stack.enter_context(gzip.GzipFile(fileobj=self._file))
         self._held = self.end = b""
 
     def readable(self) -> bool:

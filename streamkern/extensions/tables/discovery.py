@@ -94,8 +94,9 @@ def discover(
 ) -> Recipe:
     """Return the recipe of a table, by the rules of `streamkern.convert`, from one pass.
 
-    `scanned(columns)` returns these with what all rows hold; `is_written` says where texts may be numbers, as in a CSV,
-    or in which columns.  With `fills`, numbers of which none is missing are filled in later tables.
+    `scanned(columns)` returns these with what all rows hold.  `is_written` says whether texts may
+    be numbers, as in a CSV, or in which columns.  With `fills`, numbers of which none is missing
+    are filled in later tables.
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
     how = Writing(missing, options.decimal, options.thousands)

@@ -6,9 +6,9 @@ from itertools import accumulate, chain
 from typing import Any, Self
 from urllib.parse import unquote
 
+from streamkern.extensions.tables import stored_tables
 from streamkern.extensions.tables.cells import pa, parquet
 from streamkern.extensions.tables.stored_tables import (
-    PIECE_BYTES,
     StoredTable,
     opened_bytes,
     reading,
@@ -58,8 +58,8 @@ class ParquetTable(StoredTable):
     @property
     def _batch_rows(self) -> int:
         row_bytes = 8 * max(len(self.schema.names), 1)
-        few = min(_FEW_ROWS, 8 * PIECE_BYTES // row_bytes)
-        return min(max(PIECE_BYTES // row_bytes, few, 1), _MOST_ROWS)
+        few = min(_FEW_ROWS, 8 * stored_tables.PIECE_BYTES // row_bytes)
+        return min(max(stored_tables.PIECE_BYTES // row_bytes, few, 1), _MOST_ROWS)
 
     def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
         left = (self.n_rows if stop is None else stop) - start

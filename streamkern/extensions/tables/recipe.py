@@ -151,9 +151,9 @@ class Recipe:
         table, tally = arrow_table(frame), tally or Tally()
         widths = [len(column.inputs()) for column in self.columns]
         X = np.empty((table.num_rows, sum(widths)), self.dtype) if out is None else out
-        outs = np.split(X, np.cumsum(widths)[:-1], axis=1)
-        for column, out in zip(self.columns, outs, strict=True):
-            column.encode(cells_of(table, column.name), self.writing, out, tally)
+        parts = np.split(X, np.cumsum(widths)[:-1], axis=1)
+        for column, part in zip(self.columns, parts, strict=True):
+            column.encode(cells_of(table, column.name), self.writing, part, tally)
         return X
 
     def encoded(self, X: Any, told: set[str] | None) -> Any:

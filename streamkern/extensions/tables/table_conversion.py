@@ -20,6 +20,7 @@ from streamkern.extensions.tables.table_files import (
     checked_file,
     discover_tables,
     is_table,
+    no_labels,
     open_tables,
     read_npz,
 )
@@ -198,10 +199,7 @@ def _write_encoded(
                     ids = {name: values[kept] for name, values in ids.items()}
                 yield X, y, weights, ids
         if unlabelled and unlabelled == n_rows:
-            raise NoRowsError(
-                f"none of the {n_rows:,} rows of {table.path} has a label in {recipe.targets[0]!r}; "
-                f"fill that column."
-            )
+            raise no_labels(table, recipe, n_rows)
 
     targets = recipe.targets if with_targets else ()
     result = _write_rows(Path(table.path), dst, pieces(), recipe, targets, force=force)

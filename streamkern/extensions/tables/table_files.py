@@ -43,6 +43,13 @@ class TableFile(NamedTuple):
         return self.path
 
 
+def no_labels(table: StoredTable, recipe: Recipe, n_rows: int) -> NoRowsError:
+    return NoRowsError(
+        f"none of the {n_rows:,} rows of {table.path} has a label in {recipe.targets[0]!r}; fill "
+        f"that column."
+    )
+
+
 def is_table(path: str | Path) -> bool:
     return str(path).lower().endswith(TABLES)
 
@@ -117,9 +124,9 @@ def discover_tables(
     try:
         return discover(schema, scanned, targets or (), options, is_written=is_written)
     except DataError as error:
-        raise DataError(
-            str(error) if str(error).startswith(source) else f"{source}: {error}"
-        ) from error
+        if str(error).startswith(tuple(table.path for table in tables)):
+            raise
+        raise DataError(f"{source}: {error}") from error
 
 
 def _ranges(groups: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -139,8 +146,11 @@ def _contents(
     """Return what the columns of some rows hold."""
     contents = deepcopy(empty)
     for batch in table.read(list(contents), start, stop):
-        for name, column in contents.items():
-            column.update(batch.column(name))
+        try:
+            for name, column in contents.items():
+                column.update(batch.column(name))
+        except DataError as error:
+            raise DataError(f"{table.path}: {error}") from error
     return contents
 
 

@@ -17,6 +17,7 @@ from streamkern.extensions.tables.table_files import (
     check_columns,
     discover_tables,
     is_table,
+    no_labels,
     open_tables,
 )
 from streamkern.extensions.tables.table_source import TableSource
@@ -24,6 +25,8 @@ from streamkern.sources.base import Opened
 from streamkern.sources.headers import matching
 
 # What may be said of tables whose recipe is there already, and of new ones.
+# Labels that one task looks at.
+_LABELS = 1 << 20
 _SAID = ("weights", "delimiter", "decimal", "thousands", "ids")
 
 
@@ -120,15 +123,10 @@ def opened(
 def _unlabelled(source: TableSource) -> int:
     """Return how many rows have no label, or raise DataError if none has one."""
     _, labels = source.labelled()
-    tasks = [
-        delayed(_missing, labels.reader(shard), name="labels") for shard in source.shards(1 << 20)
-    ]
-    found = sum(compute_all(tasks))
+    readers = map(labels.reader, source.shards(_LABELS))
+    found = sum(compute_all([delayed(_missing, reader, name="labels") for reader in readers]))
     if found == source.n_samples:
-        raise NoRowsError(
-            f"none of the {found:,} rows of {source.tables[0].path} has a label in "
-            f"{source.recipe.targets[0]!r}; fill that column."
-        )
+        raise no_labels(source.tables[0], source.recipe, found)
     return found
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,14 @@ from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.errors.urls import is_url
 from streamkern.extensions.tables.column_encoders import Tally
-from streamkern.extensions.tables.recipe import Recipe
 from streamkern.extensions.tables.stored_tables import StoredTable
 from streamkern.runtime.timing import timed, timed_each
 from streamkern.sources.base import Block, Reader, Segment, Shard, Source
 from streamkern.sources.label_columns import LabelColumn
 from streamkern.sources.stored_files import in_threads
+
+if TYPE_CHECKING:
+    from streamkern.extensions.tables.recipe import Recipe
 
 
 class Piece(NamedTuple):
@@ -206,7 +208,8 @@ class TableReader(Reader):
     def _encode(self, batch: Any, out: dict[str, Array]) -> None:
         self.recipe.transform(batch, self.noted, out["X"])
         if self.reads_targets:
-            out["y"][:] = self.recipe.read_targets(batch).reshape(out["y"].shape)
+            targets: Any = self.recipe.read_targets(batch)
+            out["y"][:] = targets.reshape(out["y"].shape)
         if self.reads_weights and self.recipe.weights:
             out["weights"][:] = self.recipe.read_weights(batch)
         elif self.leaves_unlabelled:
@@ -244,5 +247,5 @@ class ColumnReader:
                     if self.recipe.targets != (self.name,):
                         yield from self.recipe.read_beside(batch, [self.name]).values()
                         continue
-                    found = self.recipe.read_targets(batch)
+                    found: Any = self.recipe.read_targets(batch)
                 yield np.char.decode(found, "utf-8") if found.dtype.kind == "S" else found
