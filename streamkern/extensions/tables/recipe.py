@@ -148,7 +148,7 @@ class Recipe:
         DataError
             If a column is not there, or holds something else than it did.
         """
-        table, tally = arrow_table(frame), tally or Tally()
+        table, tally = arrow_table(frame), Tally() if tally is None else tally
         widths = [len(column.inputs()) for column in self.columns]
         X = np.empty((table.num_rows, sum(widths)), self.dtype) if out is None else out
         parts = np.split(X, np.cumsum(widths)[:-1], axis=1)

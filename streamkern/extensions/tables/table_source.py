@@ -42,9 +42,7 @@ class Piece(NamedTuple):
         try:
             yield
         except DataError as error:
-            raise DataError(
-                f"{self.table.path}, rows {self.start:,} to {self.stop:,}: {error}"
-            ) from error
+            raise DataError(f"{self.table.path}: {error}") from error
 
 
 @dataclass(frozen=True, repr=False)
