@@ -67,7 +67,7 @@ class Column(ABC):
 
     @abstractmethod
     def encode(self, cells: Any, how: Writing, out: Array, tally: Tally) -> None:
-        """Write the inputs of cells, an array of Arrow, to `out` (rows, inputs)."""
+        """Write the inputs of cells, an array of Arrow, to `out` (rows, inputs), which is 0."""
 
     @abstractmethod
     def in_words(self) -> str:
@@ -117,8 +117,8 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _unseen(cells: Any, found: Array) -> list[str]:
-    return [str(cells[int(j)].as_py()).strip() for j in np.flatnonzero(found == -1)]
+def _unseen(cells: Any, rows: Array) -> list[str]:
+    return [str(cells[j].as_py()).strip() for j in rows.tolist()]
 
 
 def _filled(values: Floats, column: "Numbers | Ordinal | Times", out: Array) -> int:
@@ -170,15 +170,15 @@ class Categories(Column):
 
     def encode(self, cells: Any, how: Writing, out: Array, tally: Tally) -> None:
         found = places(self.name, cells, self.levels, how)
-        out[:] = 0
-        known = np.flatnonzero(found >= 0)
-        out[known, found[known]] = 1
+        rows = np.arange(len(found))
+        unseen, absent = rows[found == -1], rows[found == -2]
         if self.pooled:
-            out[:, len(self.levels)] = found == -1
-        absent = found == -2
+            found[unseen] = len(self.levels)
+        known = rows if found.min(initial=0) >= 0 else rows[found >= 0]
+        out[known, found[known]] = 1
         if self.indicator:
-            out[:, -1] = absent
-        tally.add(self.name, int(absent.sum()), [] if self.pooled else _unseen(cells, found))
+            out[absent, -1] = 1
+        tally.add(self.name, len(absent), [] if self.pooled else _unseen(cells, unseen))
 
     def in_words(self) -> str:
         return f"{len(self.levels):,} categories" + (", others as one" if self.pooled else "")
@@ -197,7 +197,7 @@ class Ordinal(Column):
     def encode(self, cells: Any, how: Writing, out: Array, tally: Tally) -> None:
         found = places(self.name, cells, self.levels, how)
         _filled(np.where(found < 0, np.nan, found), self, out)
-        tally.add(self.name, int((found == -2).sum()), _unseen(cells, found))
+        tally.add(self.name, int((found == -2).sum()), _unseen(cells, np.flatnonzero(found == -1)))
 
     def in_words(self) -> str:
         least, most = level_name(self.levels[0]), level_name(self.levels[-1])
@@ -220,10 +220,11 @@ class Times(Column):
 
     def encode(self, cells: Any, how: Writing, out: Array, tally: Tally) -> None:
         since = seconds(self.name, cells, how.missing)
+        is_missing = np.isnan(since)
         for i, period in enumerate(self.periods):
             angles = (since - _STARTS[period]) * (2 * np.pi / PERIODS[period])
-            out[:, 1 + 2 * i] = np.nan_to_num(np.sin(angles))
-            out[:, 2 + 2 * i] = np.nan_to_num(np.cos(angles))
+            out[:, 1 + 2 * i], out[:, 2 + 2 * i] = np.sin(angles), np.cos(angles)
+            out[is_missing, 1 + 2 * i : 3 + 2 * i] = 0
         tally.add(self.name, _filled(since, self, out))
 
     def in_words(self) -> str:

@@ -3,7 +3,7 @@
 import gzip
 import io
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from csv import reader as rows_of
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
@@ -67,9 +67,8 @@ class CSVTable(StoredTable):
         if wrong:
             raise DataError(f"{path} cannot be read: {wrong}.")
         numbered = [str(j) for j in range(len(found))]
-        schema = pa.schema(
-            [(n.strip() if header else n, pa.string()) for n in (found if header else numbered)]
-        )
+        names = [name.strip() for name in found] if header else numbered
+        schema = pa.schema([(name, pa.string()) for name in names])
         called = tuple(found) if header else tuple(f"f{j}" for j in range(len(found)))
         return cls(path, schema, called, between, n_empty if header else -1, len(first), version)
 
@@ -78,12 +77,14 @@ class CSVTable(StoredTable):
         if ends := self._ends():
             pairs = zip([0, *ends[:-1]], ends, strict=True)
             tasks = [delayed(_count, self, *each, name="count") for each in pairs]
-            return replace(self, groups=tuple(compute_all(tasks)), ends=ends)
+            with suppress(DataError):  # which is to name the row by its place in the file
+                return replace(self, groups=tuple(compute_all(tasks)), ends=ends)
         return replace(self, groups=(sum(map(len, self._batches([self.schema.names[-1]]))),))
 
     @property
     def kept_bytes(self) -> int:
-        return 8 * max(stored_tables.PIECE_BYTES, self._options()[0].block_size)
+        block = max(stored_tables.PIECE_BYTES, self._options()[0].block_size)
+        return stored_tables.ARROW_BYTES + 8 * block
 
     def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
         left = (self.n_rows if stop is None else stop) - start

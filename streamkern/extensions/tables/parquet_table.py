@@ -16,7 +16,7 @@ from streamkern.extensions.tables.stored_tables import (
 )
 
 # Rows that are read at once of a wide table, and of any.
-_FEW_ROWS, _MOST_ROWS = 64, 1 << 16
+_FEW_ROWS, _MOST_ROWS = 64, 1 << 14
 # Of one column while its pages are read: buffered bytes, and a page as it is and decompressed.
 _BUFFER_BYTES, _PAGE_BYTES = 1 << 18, 3 << 20
 # What Hive calls a missing value.
@@ -53,7 +53,8 @@ class ParquetTable(StoredTable):
     @property
     def kept_bytes(self) -> int:
         n_columns = max(len(self.schema.names), 1)
-        return min(self.group_bytes, n_columns * _PAGE_BYTES) + n_columns * _BUFFER_BYTES
+        pages = min(self.group_bytes, n_columns * _PAGE_BYTES) + n_columns * _BUFFER_BYTES
+        return stored_tables.ARROW_BYTES + pages
 
     @property
     def _batch_rows(self) -> int:
@@ -79,6 +80,7 @@ class ParquetTable(StoredTable):
                 part = batch.slice(skipped, left)
                 skipped, left = max(skipped - len(batch), 0), left - len(part)
                 if len(part):
+                    part.validate(full=True)  # texts of a damaged file may be none
                     yield self._with_folders(part, names)
                 if not left:
                     return

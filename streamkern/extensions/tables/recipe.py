@@ -151,6 +151,7 @@ class Recipe:
         table, tally = arrow_table(frame), Tally() if tally is None else tally
         widths = [len(column.inputs()) for column in self.columns]
         X = np.empty((table.num_rows, sum(widths)), self.dtype) if out is None else out
+        X.fill(0)
         parts = np.split(X, np.cumsum(widths)[:-1], axis=1)
         for column, part in zip(self.columns, parts, strict=True):
             column.encode(cells_of(table, column.name), self.writing, part, tally)

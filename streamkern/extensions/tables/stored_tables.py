@@ -19,6 +19,8 @@ from streamkern.sources.stored_files import StoredFile, StoreError
 
 # Of a file that are read at a time.
 PIECE_BYTES = 4 << 20
+# Of memory that Arrow keeps beside, with what cells become on their way.
+ARROW_BYTES = 48 << 20
 # A long group of rows is cut into so many parts; each is read from the beginning of the group.
 _MOST_PARTS, _PART_ROWS = 8, 1 << 16
 _UNREADABLE = (
