@@ -164,7 +164,7 @@ def _found(name: str, target: Target, info: Mapping[str, Any]) -> FileAtURL:
     if info.get("size") is None:
         info = request(target, _info)
     if info.get("type") == "directory":
-        raise StoreError("is a folder, not an HDF5 file; name the files in it.")
+        raise StoreError("is a folder, not a file; name the files in it, or end it in / for those of Parquet.")
     if info.get("size") is None:
         raise StoreError("is on a server that does not say how long it is; copy it here first.")
     size = int(info["size"])
@@ -185,7 +185,8 @@ def _info(fs: Any, path: str) -> dict[str, Any]:
 def _listed(fs: Any, path: str) -> list[tuple[str, str, dict[str, Any]]]:
     fs.invalidate_cache()
     found = fs.glob(path, detail=True)
-    return [(shown(fs.unstrip_protocol(path)), path, info) for path, info in found.items()]
+    files = {path: info for path, info in found.items() if info.get("type") != "directory"}
+    return [(shown(fs.unstrip_protocol(path)), path, info) for path, info in files.items()]
 
 
 def _serves_parts(fs: Any, path: str, size: int) -> bool:
