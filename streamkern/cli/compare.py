@@ -69,16 +69,14 @@ def compare(console: Console, **options: Any) -> None:
     maps, n_seeds = options["maps"].split(","), options["seeds"]
     model = RandomFeatureRidge(**values_of(options))
     comparison.checked_comparison(model, components, maps, n_seeds)
-    # A folder, beside which no rows are kept.
-    with opened_rows(options | {"out": None}) as opened:
-        source: Any = opened.source
-        folder, force = make_folder(options["out"]), options["force"]
-        forms = ("json", "png", "svg") if "report" in installed() else ("json",)
-        results, *pictures = (folder / f"comparison.{form}" for form in forms)
-        check_outputs(options, source, outs=[results, *pictures], formats=())
-        sizes = {"n_components": components, "n_seeds": n_seeds, "n_train": options["rows"]}
-        with place_of(console, options):
-            found = comparison.compare(source, model, maps=maps, **sizes)
+    source: Any = opened_rows(options | {"out": None}).source  # which is a folder
+    folder, force = make_folder(options["out"]), options["force"]
+    forms = ("json", "png", "svg") if "report" in installed() else ("json",)
+    results, *pictures = (folder / f"comparison.{form}" for form in forms)
+    check_outputs(options, source, outs=[results, *pictures], formats=())
+    sizes = {"n_components": components, "n_seeds": n_seeds, "n_train": options["rows"]}
+    with place_of(console, options):
+        found = comparison.compare(source, model, maps=maps, **sizes)
     with replacing(results, force=force) as temporary:
         temporary.write_text(json_text(found.as_dict(), indent=1))
     for path in pictures:

@@ -36,8 +36,8 @@ def evaluate(console: Console, **options: Any) -> None:
     """Compare the predictions of MODEL with the targets of DATA, in one pass.
 
     Targets of a classifier are labels.  DATA is HDF5; or, for a model of a table, CSV or Parquet
-    with the same columns, whose rows are converted in TMPDIR meanwhile, and count by the column
-    that was --weights there, or by the one that --weights names here.
+    with the same columns, whose rows count by the column that was --weights there, or by the one
+    that --weights names here.
     """
     from streamkern.errors.formatting import listed
     from streamkern.estimators.loading import load_fitted
@@ -46,10 +46,8 @@ def evaluate(console: Console, **options: Any) -> None:
     needs = ["evaluate"] if left_out is None else ["evaluate", "is_linear"]
     model: Any = load_fitted(options["model"], *needs, with_equations=left_out is not None)
     model = model.with_bad_rows(options["on_bad_rows"])
-    with (
-        opened_rows(options, model.columns, labels=model.encoding.reads_labels) as opened,
-        place_of(console, options),
-    ):
+    opened = opened_rows(options, model.columns, labels=model.encoding.reads_labels)
+    with place_of(console, options):
         source = model.source(opened.source, as_fitted=left_out is not None)
         if left_out is not None:
             found = model.ridge.diagnose(source, n_largest=left_out)

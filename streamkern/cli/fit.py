@@ -32,7 +32,7 @@ def fit(console: Console, **options: Any) -> None:
 
     DATA is HDF5, CSV or Parquet: a file, several, or a quoted pattern, whose rows are one data set.
     Columns of a table become inputs as `streamkern convert` makes them, and the model keeps how;
-    the rows are converted beside MODEL.h5 for as long as the command runs.
+    the workers read the table where it lies.
     """
     from streamkern.estimators.loading import template_of
 

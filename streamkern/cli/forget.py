@@ -38,10 +38,10 @@ def forget(console: Console, **options: Any) -> None:
     before, moments = _state(path), load_moments(path)
     if in_place:
         options |= {"out": path, "force": True, "moments": None}  # to be replaced
-    with opened_rows(options, moments.columns, labels=moments.encoding.reads_labels) as opened:
-        check_outputs(options, opened.source)
-        with place_of(console, options):
-            left = moments.forget(opened.source)
+    opened = opened_rows(options, moments.columns, labels=moments.encoding.reads_labels)
+    check_outputs(options, opened.source)
+    with place_of(console, options):
+        left = moments.forget(opened.source)
     if in_place and _state(path) != before:
         raise OutputError(
             f"{path} was changed by another job meanwhile, and is kept; run the command again."

@@ -40,14 +40,13 @@ def inspect(console: Console, **options: Any) -> None:
         console.table(path, list(map(_row, datasets)), _HEADER)
     try:
         given = options | ({"y": None} if tables else {})
-        with opened_rows(given, labels=problem.reads_labels) as opened:
-            source: Any = opened.source
-            if tables:
-                _show_columns(console, source, tables)
-            if not tables or options.get("targets"):
-                parameters = Parameters(n_components=options["components"])
-                rows = problem.source((source, None, None), parameters, None)
-                plan = problem.job(parameters).plan(rows)
+        source: Any = opened_rows(given, labels=problem.reads_labels).source
+        if tables:
+            _show_columns(console, source, tables)
+        if not tables or options.get("targets"):
+            parameters = Parameters(n_components=options["components"])
+            rows = problem.source((source, None, None), parameters, None)
+            plan = problem.job(parameters).plan(rows)
     except (DataError, ParameterError) as error:
         if tables:
             raise
@@ -63,12 +62,12 @@ def inspect(console: Console, **options: Any) -> None:
     console.result({"files": contents, "fit": plan and asdict(plan)})
 
 
-def _show_columns(console: Console, source: Any, tables: Sequence[Path]) -> None:
+def _show_columns(console: Console, source: Any, tables: Sequence[Any]) -> None:
     from streamkern.errors.formatting import listed
     from streamkern.sources.columns import columns_of
 
     recipe: Any = columns_of(source).recipe
-    files = listed([table.name for table in tables], _MOST_FILES)
+    files = listed([Path(str(table)).name for table in tables], _MOST_FILES)
     console.table(f"{source.n_samples:,} rows of {files}", recipe.in_words(), ("column", "becomes"))
 
 

@@ -58,8 +58,8 @@ _OF_ROWS = ("x", "delimiter", "on_bad_rows", "support")
 def predict(console: Console, **options: Any) -> None:
     """Predict every row of DATA into the dataset y_pred of PRED.h5, or a column of PRED.csv.
 
-    DATA is HDF5; or, for a model of a table, CSV or Parquet with the same columns, whose rows are
-    converted beside PRED.h5 meanwhile, and whose columns of --id come first in what is written.
+    DATA is HDF5; or, for a model of a table, CSV or Parquet with the same columns, of
+    which those of --id come first in what is written.
 
     With --std, a dataset y_std holds the standard deviation of a new target at every row.  With
     --interval 90, y_lower and y_upper hold the ends of intervals of 90%, which are as wide as

@@ -1,13 +1,11 @@
-"""Rows of a command: of HDF5 as they are, of CSV and Parquet converted while it runs."""
+"""Rows of a command, in HDF5 or in tables."""
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,20 +25,18 @@ if TYPE_CHECKING:
     from streamkern.sources.hdf5 import HDF5Source
 
 
-@contextmanager
 def opened_rows(
     options: dict[str, Any],
     columns: Columns | None = None,
     *,
     labels: bool = False,
     with_targets: bool = True,
-) -> Iterator[Opened]:
-    """Open HDF5 files; or CSV and Parquet files, whose rows are converted for that time.
+) -> Opened:
+    """Open HDF5 files, or CSV and Parquet files.
 
     Tables become rows by the recipe of a model, with the weights that are named there unless
     the options name others; without a model by one that is made of them.  Where
-    targets are left out, names of rows are kept.  Converted rows are kept beside the output of the
-    command, or else in the folder for temporary files.
+    targets are left out, names of rows are kept.
     """
     from streamkern.parameters.fit_options import fold_column
     from streamkern.sources.base import Opened
@@ -50,8 +46,7 @@ def opened_rows(
     out = options.get("out")
     tables, files = other_files(options["data"])
     if not files:
-        yield Opened(_hdf5(options, columns, labels=labels, with_targets=with_targets))
-        return
+        return Opened(_hdf5(options, columns, labels=labels, with_targets=with_targets))
     refuse_given(("x", "y"), "names a dataset of HDF5, and tables have none; leave it out.")
     recipe = None if columns is None else columns.recipe
     if columns is not None and recipe is None:
@@ -61,14 +56,12 @@ def opened_rows(
         )
     if out:
         formats = FORMATS if columns else ("HDF5",)
-        check_outputs(options | {"data": files}, formats=formats)
+        check_outputs(options | {"data": [str(file) for file in files]}, formats=formats)
     how: Any = {"with_targets": with_targets, "with_ids": not with_targets, "labels": labels}
     how["fold_column"] = fold_column(options.get("fold_by"))
     needs_target = with_targets and options.get("y")
     how |= {"targets": options.get("targets") or (() if needs_target else None)}
-    folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
-    with tables.opened(files, recipe, options, folder, **how) as opened:
-        yield opened
+    return tables.opened(files, recipe, options, **how)
 
 
 def _hdf5(
@@ -104,25 +97,25 @@ def prepared(
     A dry run ends here, with the plan printed.
     """
     columns = None if template is None else template.columns
-    with opened_rows(options, columns, labels=labels) as opened:
-        source = opened.source
-        if opened.unlabelled:
-            console.note(f"{opened.unlabelled:,} rows without a label were left out.")
-        plan = job.plan(source, n_workers=options["workers"])
-        if options["dry_run"]:
-            if any(options.get(name) for name in ELSEWHERE):
-                raise ParameterError(
-                    "--dry-run plans for this machine; leave out either it, or the cluster."
-                )
-            console.table("Plan", plan.rows())
-            plan.check()
-            console.result(plan.as_dict())
-            raise click.exceptions.Exit
-        check_outputs(options, source)
-        if options["workers"] or not is_named(options):
-            plan.check()
-        with place_of(console, options, plan):
-            yield source
+    opened = opened_rows(options, columns, labels=labels)
+    source = opened.source
+    if opened.unlabelled:
+        console.note(f"{opened.unlabelled:,} rows without a label were left out.")
+    plan = job.plan(source, n_workers=options["workers"])
+    if options["dry_run"]:
+        if any(options.get(name) for name in ELSEWHERE):
+            raise ParameterError(
+                "--dry-run plans for this machine; leave out either it, or the cluster."
+            )
+        console.table("Plan", plan.rows())
+        plan.check()
+        console.result(plan.as_dict())
+        raise click.exceptions.Exit
+    check_outputs(options, source)
+    if options["workers"] or not is_named(options):
+        plan.check()
+    with place_of(console, options, plan):
+        yield source
 
 
 def write_rows(
@@ -143,13 +136,13 @@ def write_rows(
     from streamkern.storage.hdf5_files import FORMATS, exported
 
     begun, out = time.perf_counter(), options["out"]
-    with opened_rows(options, model.columns, with_targets=False) as opened:
-        source = opened.source
-        model.predictor.check((source.n_samples, source.n_features))
-        check_outputs(options, source, formats=FORMATS)
-        with place_of(console, options), exported(out, force=options["force"]) as path:
-            skip = options["on_bad_rows"] == "skip"
-            skipped = write(source, path, skip_bad_rows=skip, force=options["force"])
+    opened = opened_rows(options, model.columns, with_targets=False)
+    source = opened.source
+    model.predictor.check((source.n_samples, source.n_features))
+    check_outputs(options, source, formats=FORMATS)
+    with place_of(console, options), exported(out, force=options["force"]) as path:
+        skip = options["on_bad_rows"] == "skip"
+        skipped = write(source, path, skip_bad_rows=skip, force=options["force"])
     seconds, n_rows = time.perf_counter() - begun, source.n_samples
     beside = f", beside {', '.join(source.ids)}" if source.ids else ""
     skipping = f", {skipped:,} of them {missing}" if skipped else ""

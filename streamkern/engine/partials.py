@@ -1,6 +1,7 @@
 """Partial sums of a pass: merged in a fixed order, and saved in a checkpoint."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
@@ -25,6 +26,11 @@ class Partial(NamedTuple):
     shards: tuple[int, ...]
     peak_bytes: int
     n_weightless: int = 0
+    noted: Counter[Any] | None = None  # as of a `Reader`
+
+    def saved(self) -> dict[str, Any]:
+        """Return what a checkpoint holds."""
+        return {name: value for name, value in self._asdict().items() if name != "noted"}
 
     def counts(self) -> Self:
         return self._replace(statistic=None)
@@ -99,12 +105,18 @@ def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: 
         (*left.shards, *right.shards),
         max(peak_bytes(), left.peak_bytes, right.peak_bytes),
         left.n_weightless + right.n_weightless,
+        both(left.noted, right.noted),
     )
+
+
+def both(noted: Counter[Any] | None, more: Counter[Any] | None) -> Counter[Any] | None:
+    """Return the counts of two parts of the rows."""
+    return noted + more if noted and more else noted or more
 
 
 def save_group(options: PassOptions, number: int, partial: Partial) -> Partial:
     if options.saved is not None and partial.statistic is not None:
-        options.saved.write_group(number, partial._asdict())
+        options.saved.write_group(number, partial.saved())
     return partial
 
 
@@ -132,5 +144,5 @@ def add_group(
                     tell_from_task(options.job, "validated", rows=before.n_rows, **found)
         total = merge_partials(zero, options, before, group)
     if saved is not None:
-        saved.write_total(number, total._asdict())
+        saved.write_total(number, total.saved())
     return total

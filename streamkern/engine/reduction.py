@@ -171,6 +171,7 @@ def accumulate(
             merged = compute(root, pool)
             if not of_task:
                 merged = merged._replace(statistic=statistic.attached(merged.statistic))
+    source.take_note(merged.noted or {})
     source.check_unchanged()
     check_complete(merged, shards, source.n_samples)
     return PassResult(

@@ -172,7 +172,7 @@ def accumulate_shard(
             scratch.store = None  # before another task has the memory
     statistic.scratch = None
     sums, shards = statistic.detached(), (shard.index,)
-    return Partial(sums, n_kept, n_skipped, shards, peak_bytes(), n_weightless)
+    return Partial(sums, n_kept, n_skipped, shards, peak_bytes(), n_weightless, reader.noted)
 
 
 def apply_to_shard(
@@ -181,7 +181,9 @@ def apply_to_shard(
     shard: Shard,
     options: tuple[int, str],
     slots: ComputeSlots,
-) -> Any:
+) -> tuple[Any, Any]:
+    """Return what a function makes of the rows of a shard, and what the reader noted."""
     block_rows, job = options
     with at_shard(job, shard, reader, block_rows, slots) as (blocks, scratch):
-        return aligned(function)(blocks, shard.n_rows, scratch)
+        made = aligned(function)(blocks, shard.n_rows, scratch)
+    return made, reader.noted

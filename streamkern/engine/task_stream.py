@@ -14,6 +14,7 @@ from dask import delayed
 from dask.base import named_schedulers
 from tlz import partition_all
 
+from streamkern.engine.partials import both
 from streamkern.engine.scheduler import is_delayed, persist, result_of, submitted
 from streamkern.engine.shard_task import ComputeSlots, apply_to_shard, pass_facts
 from streamkern.runtime.events import passing
@@ -100,12 +101,15 @@ def map_shards(
         reader, key = source.reader(shard), f"{label}-{job}-{shard.index}"
         return applying(applied, reader, shard, (block_rows, job), slots, dask_key_name=key)
 
+    noted: Any = None
     with passing(job, label, **pass_facts(source, shards)):
         results = stream(map(task_of, shards))
         for shard in shards:
             with naming_rows(source, shards, f"{label}-{job}"):
-                result = next(results)
+                result, more = next(results)
+            noted = both(noted, more)
             yield shard, result
+    source.take_note(noted or {})
     source.check_unchanged()
 
 

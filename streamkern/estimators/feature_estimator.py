@@ -81,8 +81,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         ----------
         X : Source, array_like, data frame or Dask collection, of shape (n, p); or path or paths
             A source, such as `open_hdf5` returns, brings its own targets and weights.  A path,
-            pattern or URL is of HDF5, with the datasets X and y; or a path of CSV or Parquet, whose
-            rows are converted in TMPDIR while they are read, by a recipe that the model keeps.
+            pattern or URL is of HDF5, with the datasets X and y; or of CSV or Parquet, whose rows
+            become inputs where they are read, by a recipe that the model keeps.
         y : array_like or Dask collection, of shape (n,) or (n, q)
             Targets, or labels (n,): text, bytes, booleans or whole numbers; NaN, None and '' are
             missing.  With a path or data frame, the name of the dataset, or of columns.

@@ -1,11 +1,7 @@
-"""Paths that estimators are given as rows: HDF5 as it is, CSV and Parquet converted meanwhile."""
+"""Paths that estimators are given as rows, of HDF5 or of tables."""
 
 import os
-import tempfile
-import weakref
-from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from streamkern.errors import DataError, ParameterError
@@ -63,8 +59,8 @@ def opened_paths(
 ) -> Source:
     """Open files of rows, whose targets and weights go by names; tables by a recipe, or a new one.
 
-    DataError is raised if rows are to be inputs `as_they_are`, but not all cells are numbers.  Rows
-    of tables are converted in TMPDIR, and go when the source does.  `told` is as of a `Tally`.
+    DataError is raised if rows are to be inputs `as_they_are`, but not all cells are numbers.
+    `told` is as of a `Tally`.
     """
     paths = list(map(os.fspath, X if isinstance(X, (list, tuple)) else [X]))
     tables, files = other_files(paths)
@@ -81,16 +77,11 @@ def opened_paths(
     how: Any = {"with_ids": not targets, "with_targets": targets or weights is not None}
     how["fold_column"] = fold_column(fold_by)
     how |= {"targets": named if targets else None, "labels": labels, "told": told}
-    folder = Path(tempfile.gettempdir())
-    with ExitStack() as stack:
-        asked = {"weights": weights}
-        opened = stack.enter_context(tables.opened(files, recipe, asked, folder, **how))
-        made = columns_of(opened.source).recipe
-        if as_they_are and made is not None and not made.keeps_numbers:
-            raise DataError(
-                f"{files[0]} has other cells than numbers, but the model was not fitted to a "
-                f"table, which would say what becomes of them; give numbers, or fit it to a table."
-            )
-        kept = set[Any]()  # which lives as long as the source, and those made of it
-        weakref.finalize(kept, stack.pop_all().close)
-    return replace(opened.source, kept=kept)
+    source: Source = tables.opened(files, recipe, {"weights": weights}, **how).source
+    made = columns_of(source).recipe
+    if as_they_are and made is not None and not made.keeps_numbers:
+        raise DataError(
+            f"{files[0]} has other cells than numbers, but the model was not fitted to a table, "
+            f"which would say what becomes of them; give numbers, or fit it to a table."
+        )
+    return source

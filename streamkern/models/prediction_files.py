@@ -17,7 +17,6 @@ from streamkern.predict.support import SupportRows
 from streamkern.solve import NormalEquations
 from streamkern.sources import Shard, Source
 from streamkern.sources.nonfinite_rows import bad_inputs
-from streamkern.sources.shard_reader import HDF5Labels
 from streamkern.statistics import ColumnStatistics
 from streamkern.storage.hdf5_files import IDS, RowWriter
 from streamkern.storage.outputs import check_output
@@ -104,7 +103,7 @@ def write_predictions(
             for name, values in datasets.items():
                 writer.append(name, values)
         for name in source.ids:
-            for part in HDF5Labels(source, name).reader(Shard(0, 0, source.n_samples)):
+            for part in source.column(name).reader(Shard(0, 0, source.n_samples)):
                 writer.append(name, part)
         if source.ids:
             writer.note(IDS, json.dumps(list(source.ids)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,6 +102,8 @@ def negative_weight(weight: float, place: int) -> DataError:
 class Reader(ABC):
     """Reads one shard; small enough to be sent to a worker, and opened there."""
 
+    noted: Any = None  # counts of what was met in the rows, a `Counter`, where there are any
+
     @abstractmethod
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """Yield the shard's rows in order, in blocks of `n_rows`; the last may be shorter.
@@ -167,6 +169,9 @@ class Source(ABC):
 
     def check_unchanged(self) -> None:  # noqa: B027  rows in memory are trusted
         """Raise DataError if the rows are known not to be what they were."""
+
+    def take_note(self, noted: Mapping[Any, int]) -> None:  # noqa: B027
+        """Hear of what readers `noted` in a pass over all rows."""
 
     @abstractmethod
     def locate(self, row: int) -> str:
@@ -236,11 +241,15 @@ class Source(ABC):
 
 
 class Opened(NamedTuple):
-    """Rows of files, how many others have no label, and counts of cells not expected there."""
+    """Rows of files, and how many of them have no label."""
 
     source: Any
     unlabelled: int = 0
-    unexpected: dict[str, int] = {}  # noqa: RUF012  nobody changes it
+    tally: Any = None  # after a pass: counts of cells not expected there, with `as_dict`
+
+    @property
+    def unexpected(self) -> dict[str, int]:
+        return {} if self.tally is None else self.tally.as_dict()
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,7 +30,6 @@ class HDF5Source(Source):
     weighted_by: str | None = None
     is_tolerant: bool = False
     labels: str | None = None
-    kept: Any = field(default=None, compare=False, repr=False)  # what files vanish with
 
     def __post_init__(self) -> None:
         first, dtypes = self.files[0], [np.dtype(file.dtype) for file in self.files]
@@ -100,25 +99,19 @@ class HDF5Source(Source):
     def locate(self, row: int) -> str:
         for file, segment in zip(self.files, self.segments(), strict=True):
             if row < segment.stop:
-                of = " of those with a label" if file.unlabelled else ""
-                return f"{file.name}, row {row - segment.start:,}{of}"
+                return f"{file.path}, row {row - segment.start:,}"
         return f"row {row:,}"
 
     def check_unchanged(self) -> None:
         same = in_threads(FileRows.is_unchanged, [(file,) for file in self.files])
         for file, is_same in zip(self.files, same, strict=True):
             if not is_same:
-                raise DataError(f"{file.name} changed while it was in use; start again.")
+                raise DataError(f"{file.path} changed while it was in use; start again.")
 
     def describe(self) -> dict[str, Any]:
         recipe, files = self.files[0].recipe, [file._asdict() for file in self.files]
         for file in files:
             del file["recipe"], file["ids"]  # the same of all
-            if not file["unlabelled"]:
-                del file["unlabelled"]
-            if table := file.pop("table"):
-                path = str(Path(table[0]).resolve())
-                file |= {"path": path, "file_bytes": table[1], "modified": table[2]}
         return {
             "kind": "hdf5",
             "x": self.x,

@@ -3,7 +3,7 @@
 import glob
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,14 +42,7 @@ class FileRows(NamedTuple):
     modified: float | str  # the time of its last change, or what a store says of its content
     storage: str
     recipe: str = ""  # how a table became these rows, as JSON
-    table: tuple[str, int, float] | None = None  # these were converted from: path, size and time
-    unlabelled: int = 0  # rows of the table that are not among these
     ids: tuple[str, ...] = ()  # datasets of those of the recipe
-
-    @property
-    def name(self) -> str:
-        """The path that a user knows."""
-        return self.table[0] if self.table else self.path
 
     def is_unchanged(self) -> bool:
         if isinstance(self.path, StoredFile):
@@ -98,8 +91,10 @@ def other_files(paths: Sequence[str | Path]) -> tuple[Any, list[Path]]:
     asked = set()
     for path in map(str, paths):
         named = [path] if is_url(path) else matching(path)
-        inside = map(str, Path(path).rglob("*")) if Path(path).is_dir() else ()
-        for module in filter(None, map(opener, chain(named, inside))):
+        inside: Iterable[Any] = Path(path).rglob("*") if Path(path).is_dir() else ()
+        if is_url(path) and path.endswith("/"):
+            inside = matching(f"{path}**")
+        for module in filter(None, map(opener, map(str, chain(named, inside)))):
             if module not in asked and (files := module.files_of(paths)):
                 return module, files
             asked.add(module)

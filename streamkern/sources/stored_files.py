@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from io import RawIOBase
 from typing import Any, TypeVar
 
 # Requests under way at a time.
@@ -28,6 +29,10 @@ class StoredFile(str, ABC):
     @abstractmethod
     def is_unchanged(self) -> bool:
         """Say whether size and version are what they were."""
+
+    @abstractmethod
+    def raw(self) -> RawIOBase:
+        """Open the file as bytes."""
 
     @abstractmethod
     def opened(self, cache_bytes: int) -> AbstractContextManager[Any]:

@@ -90,6 +90,9 @@ class LabelledSource(Source):
     def column(self, name: str) -> LabelColumn:
         return self.rows.column(name)
 
+    def take_note(self, noted: Mapping[Any, int]) -> None:
+        self.rows.take_note(noted)
+
     def locate(self, row: int) -> str:
         return self.rows.locate(row)
 
@@ -118,6 +121,10 @@ class LabelledReader(Reader):
     encoding: KnownClasses
     start: int
     n_rows: int
+
+    @property
+    def noted(self) -> Any:
+        return self.rows.noted
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
         codes, (classes, factors) = self.codes(), (self.encoding.classes, self.encoding.factors)

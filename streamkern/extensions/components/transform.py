@@ -24,8 +24,7 @@ from streamkern.cli.row_files import write_rows
 def transform(console: Console, **options: Any) -> None:
     """Write the scores of every row of DATA along the components of PCA.h5.
 
-    DATA is HDF5; or, for components of a table, CSV or Parquet with the same columns, whose rows
-    are converted beside Z.h5 meanwhile.
+    DATA is HDF5; or, for components of a table, CSV or Parquet with the same columns.
 
     Scores are the dataset X of Z.h5, so that other commands read them as the inputs of rows, or
     columns X_0, X_1, ... of Z.csv or Z.parquet.

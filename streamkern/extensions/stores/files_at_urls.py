@@ -52,6 +52,9 @@ class FileAtURL(StoredFile):
             return False
         return (int(now["size"]), _version(now)) == (self.size, self.version)
 
+    def raw(self) -> io.RawIOBase:
+        return RangeFile(self, pads=False)
+
     @contextmanager
     def opened(self, cache_bytes: int) -> Iterator[h5py.File]:
         """Open the file, for which the garbage collector is paused (see there)."""
@@ -105,19 +108,25 @@ def read(file: FileAtURL, start: int, stop: int) -> bytes:
 
 
 class RangeFile(io.RawIOBase):
-    """A file in a store as HDF5 reads it, in one thread: by blocks, which fsspec's cache keeps."""
+    """A file in a store, read in one thread: by blocks, which fsspec's cache keeps."""
 
     failure: StoreError | None = None  # the first, whatever HDF5 made of it
 
-    def __init__(self, file: FileAtURL) -> None:
+    def __init__(self, file: FileAtURL, *, pads: bool = True) -> None:
         from fsspec.caching import BlockCache
 
-        self._file, self._position = file, 0
+        self._file, self._position, self._pads = file, 0, pads
         self._blocks = BlockCache(_BLOCK_BYTES, partial(read, file), file.size, _BLOCKS)
 
     def __repr__(self) -> str:
         """Return what may be shown; HDF5 takes it for the name of the file."""
         return str(self._file)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position}.get(whence, self._file.size)
@@ -125,7 +134,7 @@ class RangeFile(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, with zeros beyond the end, because HDF5 does not look how much it got."""
+        """Fill a buffer; for HDF5, which does not look how much it got, with zeros at the end."""
         view = memoryview(buffer).cast("B")
         if self.failure is not None:  # HDF5 may try once more
             raise self.failure
@@ -134,9 +143,10 @@ class RangeFile(io.RawIOBase):
         except StoreError as error:
             self.failure = error
             raise
-        view[:] = found + bytes(len(view) - len(found))
-        self._position += len(view)
-        return len(view)
+        n_found = len(view) if self._pads else len(found)
+        view[:n_found] = found + bytes(n_found - len(found))
+        self._position += n_found
+        return n_found
 
 
 def _open_range(raw: RangeFile, cache_bytes: int) -> h5py.File:
@@ -154,7 +164,7 @@ def _found(name: str, target: Target, info: Mapping[str, Any]) -> FileAtURL:
     if info.get("size") is None:
         info = request(target, _info)
     if info.get("type") == "directory":
-        raise StoreError("is a folder, not an HDF5 file; name the files in it.")
+        raise StoreError("is a folder, not a file; name the files in it, or end it in / for those of Parquet.")
     if info.get("size") is None:
         raise StoreError("is on a server that does not say how long it is; copy it here first.")
     size = int(info["size"])
@@ -175,7 +185,8 @@ def _info(fs: Any, path: str) -> dict[str, Any]:
 def _listed(fs: Any, path: str) -> list[tuple[str, str, dict[str, Any]]]:
     fs.invalidate_cache()
     found = fs.glob(path, detail=True)
-    return [(shown(fs.unstrip_protocol(path)), path, info) for path, info in found.items()]
+    files = {path: info for path, info in found.items() if info.get("type") != "directory"}
+    return [(shown(fs.unstrip_protocol(path)), path, info) for path, info in files.items()]
 
 
 def _serves_parts(fs: Any, path: str, size: int) -> bool:

@@ -178,11 +178,22 @@ def places(name: str, column: Any, levels: Sequence[Any], how: Writing) -> Array
     if isinstance(levels[0], float):
         cells = pa.array(numbers(name, column, how) + 0.0, from_pandas=True)  # -0 is 0
     elif is_text(column.type) or types.is_null(column.type):
-        cells = texts(column, how.missing)
+        column = column.cast(pa.string())
+        found = _index_in(column, levels)  # most are written as the levels are
+        others = np.flatnonzero(found == -1)
+        if not len(others):
+            return found
+        cells = texts(column.take(pa.array(others)), how.missing)
+        found[others] = np.where(cells.is_valid(), _index_in(cells, levels), -2)
+        return found
     else:
         raise _other_kind(name, "text", column)
+    return np.where(cells.is_valid(), _index_in(cells, levels), -2)
+
+
+def _index_in(cells: Any, levels: Sequence[Any]) -> Array:
     found = compute.index_in(cells, value_set=pa.array(levels, cells.type)).fill_null(-1)
-    return compute.if_else(cells.is_valid(), found, -2).to_numpy(zero_copy_only=False)
+    return np.array(found)
 
 
 def _other_kind(name: str, expected: str, column: Any) -> DataError:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class ColumnContents:
         self.examples: dict[str, str] = {}
         # Of numbers and times: mean, range, and whether times differ within days.
         self.mean, self.least, self.most, self.has_clock = 0.0, np.inf, -np.inf, False
-        self._finite = 0
+        self.n_finite = 0
         if as_categories and self.is_time:
             raise DataError(
                 f"column {name!r} is to be categories, but holds dates or times; make them text."
@@ -82,11 +82,18 @@ class ColumnContents:
         if self.is_ordered:
             self._note_order(part)
         if self.is_text:
-            part = texts(part, self.how.missing)
-            self.absent += part.null_count
-            part = part.drop_null()
-            if len(part) and not (self.is_written and self._take_numbers_or_times(part)):
-                self._take_texts(part)
+            # Of texts that come up again and again each is looked at once.
+            counted = None if self.is_written else part.value_counts()
+            found = texts(part if counted is None else counted.field(0), self.how.missing)
+            counts = None if counted is None else counted.field(1)
+            present = found.is_valid()
+            here = found if found.null_count == 0 else found.filter(present)
+            if counts is not None:
+                counts = counts.filter(present)
+            n_present = len(here) if counts is None else compute.sum(counts).as_py() or 0
+            self.absent += len(part) - n_present
+            if len(here) and not (self.is_written and self._take_numbers_or_times(here)):
+                self._take_texts(here, counts)
             return
         found = (seconds if self.is_time else numbers)(self.name, part, self._reading)
         self.absent += int(np.isnan(found).sum())
@@ -99,7 +106,27 @@ class ColumnContents:
                 f"column {self.name!r} is to be categories, but has numbers that are infinite or "
                 f"of {_MOST_EXACT:.2g} and more, which are not told apart; make them text."
             )
-        self._count(pa.array(found))
+        counted = pa.array(found).value_counts()
+        self._count(counted.field(0), counted.field(1))
+
+    def merge(self, other: Self) -> None:
+        """Take in what another found in the rows that come next."""
+        self.rows, self.absent = self.rows + other.rows, self.absent + other.absent
+        self.longest = max(self.longest, other.longest)
+        odd = self.odd_number, other.odd_number
+        self.odd_number = None if None in odd else odd[0] or odd[1]
+        self.examples = {**other.examples, **self.examples}
+        self.least, self.most = min(self.least, other.least), max(self.most, other.most)
+        self.has_clock |= other.has_clock
+        if n := self.n_finite + other.n_finite:
+            parts = (each.mean * (each.n_finite / n) for each in (self, other))
+            self.mean, self.n_finite = sum(parts), n
+        same = self.ranked == other.ranked or not (self.rows and other.rows)
+        self.is_ordered = self.is_ordered and other.is_ordered and same
+        self.ranked = self.ranked or other.ranked if self.is_ordered else None
+        self.levels.update(other.levels)
+        self.has_too_many |= other.has_too_many
+        self._limit()
 
     @property
     def _reading(self) -> Any:
@@ -119,7 +146,7 @@ class ColumnContents:
             return True
         return False
 
-    def _take_texts(self, part: Any) -> None:
+    def _take_texts(self, part: Any, counts: Any = None) -> None:
         if self.is_written and not self.as_categories:
             for what, pattern in (("numbers", self.how.number), ("times", TIME)):
                 are = compute.match_substring_regex(part, pattern)
@@ -134,7 +161,9 @@ class ColumnContents:
             odd = part.filter(compute.invert(compute.match_substring_regex(part, NUMBER)))
             first = self.odd_number or (odd[0].as_py()[:80] if len(odd) else "")
             self.odd_number = first if all_like(part, _ODD_NUMBER) else None
-        self._count(part)
+        if counts is None:
+            part, counts = (part.value_counts().field(i) for i in range(2))
+        self._count(part, counts)
 
     def _measure(self, what: str, values: Floats, example: str | None = None) -> None:
         if not len(values):
@@ -145,19 +174,21 @@ class ColumnContents:
         values = values[np.isfinite(values)]
         if len(values):
             self.has_clock = self.has_clock or bool((values % PERIODS["day"] != 0).any())
-            before, self._finite = self._finite, self._finite + len(values)
+            before, self.n_finite = self.n_finite, self.n_finite + len(values)
             # No sum is larger than the numbers themselves.
-            shares = np.full(len(values), 1.0 / self._finite)
-            self.mean = self.mean * (before / self._finite) + float(values @ shares)
+            shares = np.full(len(values), 1.0 / self.n_finite)
+            self.mean = self.mean * (before / self.n_finite) + float(values @ shares)
 
-    def _count(self, part: Any) -> None:
+    def _count(self, levels: Any, counts: Any) -> None:
         if self.has_too_many:
             return
-        counted = part.value_counts()
-        for level, count in zip(*(counted.field(i).to_pylist() for i in range(2)), strict=True):
+        for level, count in zip(levels.to_pylist(), counts.to_pylist(), strict=True):
             self.levels[level] += count
+        self._limit()
+
+    def _limit(self) -> None:
         n_bytes = sum(len(level) if isinstance(level, str) else 8 for level in self.levels)
-        if len(self.levels) > MOST_LEVELS or n_bytes > _LEVEL_BYTES:
+        if self.has_too_many or len(self.levels) > MOST_LEVELS or n_bytes > _LEVEL_BYTES:
             self.has_too_many = True
             self.levels = Counter()
 

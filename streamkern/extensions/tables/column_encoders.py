@@ -21,39 +21,33 @@ _KNOWN, _NAMED = 1_000, 5
 _STARTS = {"day": 0.0, "week": -3 * 86_400.0, "year": 0.0}
 
 
-class Tally:
-    """Counts of categories that are new and of cells that are missing."""
-
-    def __init__(self) -> None:
-        self._n_unseen = 0
-        self._categories: Counter[str] = Counter()
-        self._columns: Counter[str] = Counter()
+class Tally(Counter[tuple[str, str]]):
+    """Counts of cells by column and category: new ones, and the empty one for those missing."""
 
     def add(self, name: str, n_missing: int, unseen: Sequence[str] = ()) -> None:
         """Count cells of a column: the missing ones, and categories that no level names."""
-        self._n_unseen += len(unseen)
         if n_missing:
-            self._columns[name] += n_missing
+            self[name, ""] += n_missing
         for category in unseen:
-            called = f"{name}={category[:80]}"
-            if called in self._categories or len(self._categories) < _KNOWN:
-                self._categories[called] += 1
+            key = name, category[:80]
+            self[key if key in self or len(self) < _KNOWN else (name, "others")] += 1
 
     def as_dict(self) -> dict[str, int]:
-        counts = {"unseen_categories": self._n_unseen, "imputed_cells": self._columns.total()}
+        missing = sum(n for (_, category), n in self.items() if not category)
+        counts = {"unseen_categories": self.total() - missing, "imputed_cells": missing}
         return counts if any(counts.values()) else {}
 
     def warn(self, told: set[str]) -> None:
         """Warn of what was counted, in one sentence, but for columns that are told of already."""
         whats = "hold categories that the fit had not", "are missing and were imputed"
-        counts = self._n_unseen, self._columns.total()
-        which, said = (self._categories, self._columns), dict[str, str]()
-        for what, n, each in zip(whats, counts, which, strict=True):
-            columns = {f"{of.partition('=')[0]} {what}" for of in each}
+        said = dict[str, str]()
+        for what, is_missing in zip(whats, (False, True), strict=True):
+            cells = {key: n for key, n in self.most_common() if (not key[1]) == is_missing}
+            columns = {f"{name} {what}" for name, _ in cells}
             if not columns <= told:
                 told.update(columns)
-                found = (f"{of} ({k:,})" for of, k in each.most_common())
-                said[what] = f"{n:,}, {listed(found, _NAMED)}"
+                found = ("=".join(filter(None, key)) + f" ({n:,})" for key, n in cells.items())
+                said[what] = f"{sum(cells.values()):,}, {listed(found, _NAMED)}"
         if said:
             text = "; and that ".join(f"{what}: {found}" for what, found in said.items())
             warn(f"the table has cells that {text}.")
@@ -73,7 +67,7 @@ class Column(ABC):
 
     @abstractmethod
     def encode(self, cells: Any, how: Writing, out: Array, tally: Tally) -> None:
-        """Write the inputs of cells, an array of Arrow, to `out` (rows, inputs)."""
+        """Write the inputs of cells, an array of Arrow, to `out` (rows, inputs), which is 0."""
 
     @abstractmethod
     def in_words(self) -> str:
@@ -123,8 +117,8 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _unseen(cells: Any, found: Array) -> list[str]:
-    return [str(cells[int(j)].as_py()).strip() for j in np.flatnonzero(found == -1)]
+def _unseen(cells: Any, rows: Array) -> list[str]:
+    return [str(cells[j].as_py()).strip() for j in rows.tolist()]
 
 
 def _filled(values: Floats, column: "Numbers | Ordinal | Times", out: Array) -> int:
@@ -176,15 +170,15 @@ class Categories(Column):
 
     def encode(self, cells: Any, how: Writing, out: Array, tally: Tally) -> None:
         found = places(self.name, cells, self.levels, how)
-        out[:] = 0
-        known = np.flatnonzero(found >= 0)
-        out[known, found[known]] = 1
+        rows = np.arange(len(found))
+        unseen, absent = rows[found == -1], rows[found == -2]
         if self.pooled:
-            out[:, len(self.levels)] = found == -1
-        absent = found == -2
+            found[unseen] = len(self.levels)
+        known = rows if found.min(initial=0) >= 0 else rows[found >= 0]
+        out[known, found[known]] = 1
         if self.indicator:
-            out[:, -1] = absent
-        tally.add(self.name, int(absent.sum()), [] if self.pooled else _unseen(cells, found))
+            out[absent, -1] = 1
+        tally.add(self.name, len(absent), [] if self.pooled else _unseen(cells, unseen))
 
     def in_words(self) -> str:
         return f"{len(self.levels):,} categories" + (", others as one" if self.pooled else "")
@@ -203,7 +197,7 @@ class Ordinal(Column):
     def encode(self, cells: Any, how: Writing, out: Array, tally: Tally) -> None:
         found = places(self.name, cells, self.levels, how)
         _filled(np.where(found < 0, np.nan, found), self, out)
-        tally.add(self.name, int((found == -2).sum()), _unseen(cells, found))
+        tally.add(self.name, int((found == -2).sum()), _unseen(cells, np.flatnonzero(found == -1)))
 
     def in_words(self) -> str:
         least, most = level_name(self.levels[0]), level_name(self.levels[-1])
@@ -226,10 +220,11 @@ class Times(Column):
 
     def encode(self, cells: Any, how: Writing, out: Array, tally: Tally) -> None:
         since = seconds(self.name, cells, how.missing)
+        is_missing = np.isnan(since)
         for i, period in enumerate(self.periods):
             angles = (since - _STARTS[period]) * (2 * np.pi / PERIODS[period])
-            out[:, 1 + 2 * i] = np.nan_to_num(np.sin(angles))
-            out[:, 2 + 2 * i] = np.nan_to_num(np.cos(angles))
+            out[:, 1 + 2 * i], out[:, 2 + 2 * i] = np.sin(angles), np.cos(angles)
+            out[is_missing, 1 + 2 * i : 3 + 2 * i] = 0
         tally.add(self.name, _filled(since, self, out))
 
     def in_words(self) -> str:

@@ -29,6 +29,8 @@ from streamkern.runtime.private_names import meta_of
 
 # A target of text, and inputs of a column of categories.
 _MOST_LABELS, _MOST_INPUTS = 1_000, 64
+# What each column holds, by its name.
+Contents = dict[str, ColumnContents]
 # What pandas and Dask call an index without a name; pandas writes none in a CSV.
 _INDEX = re.compile(r"(__(index_level_\d+|null_dask_index)__|Unnamed: 0(\.\d+)*)?")
 
@@ -83,7 +85,7 @@ class RecipeOptions:
 
 def discover(
     schema: Any,
-    batches: Callable[[list[str]], Iterable[Any]],
+    scanned: Callable[[Contents], Contents],
     targets: Sequence[str],
     options: RecipeOptions,
     *,
@@ -92,8 +94,9 @@ def discover(
 ) -> Recipe:
     """Return the recipe of a table, by the rules of `streamkern.convert`, from one pass.
 
-    `batches(names)` yields pieces of columns; `is_written` where texts may be numbers, as in a CSV,
-    or in which columns.  With `fills`, numbers of which none is missing are filled in later tables.
+    `scanned(columns)` returns these with what all rows hold.  `is_written` says whether texts may
+    be numbers, as in a CSV, or in which columns.  With `fills`, numbers of which none is missing
+    are filled in later tables.
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
     how = Writing(missing, options.decimal, options.thousands)
@@ -106,9 +109,7 @@ def discover(
         chosen = name in options.categorical and (name not in targets or is_text(kind))
         written = is_written if isinstance(is_written, bool) else name in is_written
         contents[name] = ColumnContents(name, kind, how, as_categories=chosen, is_written=written)
-    for batch in batches(list(contents)):
-        for name, column in contents.items():
-            column.update(batch.column(name))
+    contents = scanned(contents)
     kinds = {name: column.what() for name, column in contents.items()}
     for name in targets:  # of labels that are all plain numbers
         if kinds[name] == "text" and {*map(type, contents[name].numbered_levels())} == {float}:
@@ -192,6 +193,12 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
             same = part.cast(schema) if is_lazy else part
             yield from same.select(names).combine_chunks().to_batches()
 
+    def scanned(contents: Contents) -> Contents:
+        for batch in batches(list(contents)):
+            for name, column in contents.items():
+                column.update(batch.column(name))
+        return contents
+
     index = unnamed_index(schema.names)
     kinds = {each.name: str(each.type) for each in schema if each.name not in index}
     if kinds and all(map(is_number, schema.types)) and (is_lazy or keep_missing):
@@ -207,7 +214,7 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
     else:
         first = next(batches(schema.names), table)
         dates = [name for name in schema.names if _are_times(first.column(name))]
-        recipe = discover(schema, batches, (), RecipeOptions(), is_written=dates, fills=True)
+        recipe = discover(schema, scanned, (), RecipeOptions(), is_written=dates, fills=True)
     warn_of_left_out(recipe)
     are_named = all(isinstance(name, str) for name in names)
     return recipe if are_named or not recipe.keeps_numbers else None

@@ -125,7 +125,7 @@ class Recipe:
         )
         return mine == theirs
 
-    def transform(self, frame: Any, tally: Tally | None = None) -> Array:
+    def transform(self, frame: Any, tally: Tally | None = None, out: Array | None = None) -> Array:
         """Return the inputs that rows of a table become.
 
         Parameters
@@ -134,6 +134,8 @@ class Recipe:
             With the columns of the recipe, in any order; others are not looked at.
         tally : Tally, optional
             Where categories that are new and cells that are missing are counted.
+        out : ndarray of shape (n, p), optional
+            Where the inputs are written.
 
         Returns
         -------
@@ -146,12 +148,13 @@ class Recipe:
         DataError
             If a column is not there, or holds something else than it did.
         """
-        table, tally = arrow_table(frame), tally or Tally()
+        table, tally = arrow_table(frame), Tally() if tally is None else tally
         widths = [len(column.inputs()) for column in self.columns]
-        X = np.empty((table.num_rows, sum(widths)), self.dtype)
-        outs = np.split(X, np.cumsum(widths)[:-1], axis=1)
-        for column, out in zip(self.columns, outs, strict=True):
-            column.encode(cells_of(table, column.name), self.writing, out, tally)
+        X = np.empty((table.num_rows, sum(widths)), self.dtype) if out is None else out
+        X.fill(0)
+        parts = np.split(X, np.cumsum(widths)[:-1], axis=1)
+        for column, part in zip(self.columns, parts, strict=True):
+            column.encode(cells_of(table, column.name), self.writing, part, tally)
         return X
 
     def encoded(self, X: Any, told: set[str] | None) -> Any:

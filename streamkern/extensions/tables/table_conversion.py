@@ -9,16 +9,19 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ParameterError
-from streamkern.errors.formatting import listed, unknown
 from streamkern.extensions.tables.column_encoders import Tally
 from streamkern.extensions.tables.discovery import RecipeOptions
 from streamkern.extensions.tables.recipe import Recipe, read_recipe
+from streamkern.extensions.tables.stored_tables import StoredTable
 from streamkern.extensions.tables.table_files import (
     NoRowsError,
+    TableFile,
+    check_columns,
     checked_file,
     discover_tables,
     is_table,
-    open_batches,
+    no_labels,
+    open_tables,
     read_npz,
 )
 from streamkern.sources.columns import RECIPE
@@ -133,9 +136,11 @@ def convert(
     check_output(dst, force=force, inputs=[source, *([] if like is None else [like])])
     if checked_file(source) == ".npz":
         return _write_arrays(source, dst, targets, force=force)
-    recipe = discover_tables([source], targets, options) if like is None else read_recipe(like)
-    tally, how = Tally(), dict[str, Any](with_targets=targets is not None, with_ids=True)
-    result = write_encoded(source, dst, recipe, tally, force=force, **how)
+    known = None if like is None else read_recipe(like)
+    (table,), tally = open_tables([TableFile(str(source))], known or options), Tally()
+    recipe = discover_tables([table], targets, options) if known is None else known
+    with_targets = targets is not None
+    result = _write_encoded(table, dst, recipe, tally, with_targets=with_targets, force=force)
     return result if like is None else result | tally.as_dict()
 
 
@@ -151,38 +156,21 @@ def _write_arrays(
     return _write_rows(source, dst, pieces, None, (), force=force)
 
 
-def write_encoded(
-    source: Path,
+def _write_encoded(
+    table: StoredTable,
     dst: str | Path,
     recipe: Recipe,
     tally: Tally,
     *,
     with_targets: bool,
-    with_ids: bool,
-    fold_column: str | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
     """Write what a recipe makes of a table to an HDF5 file; results are those of `convert`."""
-    batches = open_batches(source, recipe)
+    check_columns([table], recipe, with_targets=with_targets)
     needed = [column.name for column in recipe.columns]
-    beside = [name for name in recipe.ids * with_ids if name in batches.schema.names]
-    if fold_column is not None:
-        needed.append(fold_column)
-        beside = [*dict.fromkeys([*beside, fold_column])]
+    beside = [name for name in recipe.ids if name in table.schema.names]
     if with_targets:
         needed += [*recipe.targets, *filter(None, [recipe.weights])]
-    present = batches.schema.names
-    known = {*present}
-    if absent := [name for name in needed if name not in known]:
-        is_target = absent[0] in recipe.targets
-        what = "folds are to go by" if absent[0] == fold_column else "the recipe needs"
-        remedy = "; targets=None (--no-target) and `predict` take inputs alone" * is_target
-        if absent[0] == recipe.weights:
-            remedy = "; a column of ones weighs all rows the same"
-        raise DataError(
-            f"{source} has no column {unknown(absent[0], present)}, which {what}; its "
-            f"columns are {listed(present)}{remedy}."
-        )
     needed += beside
     unlabelled = 0
     label = max((len(text.encode()) for text in recipe.labels or ()), default=0)
@@ -192,7 +180,7 @@ def write_encoded(
     def pieces() -> Iterator[Rows]:
         nonlocal unlabelled
         n_rows = 0
-        for batch in batches.read(list(dict.fromkeys(needed))):
+        for batch in table.read(list(dict.fromkeys(needed))):
             for start in range(0, batch.num_rows, step):
                 part = batch.slice(start, step)
                 try:
@@ -201,7 +189,7 @@ def write_encoded(
                     weights = recipe.read_weights(part) if with_targets else None
                     ids = recipe.read_beside(part, beside)
                 except DataError as error:
-                    raise DataError(f"{source}: {error}") from error
+                    raise DataError(f"{table.path}: {error}") from error
                 n_rows += len(X)
                 if y is not None and y.dtype.kind == "S":
                     kept = y != b""
@@ -211,13 +199,10 @@ def write_encoded(
                     ids = {name: values[kept] for name, values in ids.items()}
                 yield X, y, weights, ids
         if unlabelled and unlabelled == n_rows:
-            raise NoRowsError(
-                f"none of the {n_rows:,} rows of {source} has a label in {recipe.targets[0]!r}; "
-                f"fill that column."
-            )
+            raise no_labels(table, recipe, n_rows)
 
     targets = recipe.targets if with_targets else ()
-    result = _write_rows(source, dst, pieces(), recipe, targets, force=force)
+    result = _write_rows(Path(table.path), dst, pieces(), recipe, targets, force=force)
     if recipe.is_plain and not recipe.left_out:
         return result
     return {**result, "columns": dict(recipe.in_words()), "unlabelled_rows": unlabelled}

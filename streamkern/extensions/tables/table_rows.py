@@ -1,129 +1,134 @@
-"""Rows of tables, converted to HDF5 for as long as a job reads them."""
+"""Rows of tables that are named by paths, patterns, folders and URLs."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+import glob
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamkern.errors import DataError, OutputError, warn
-from streamkern.errors.formatting import listed
+from streamkern.engine.scheduler import compute_all, delayed
+from streamkern.errors import DataError
 from streamkern.errors.urls import is_url
-from streamkern.extensions.tables.column_encoders import Tally
 from streamkern.extensions.tables.discovery import RecipeOptions, warn_of_left_out
-from streamkern.extensions.tables.recipe import reserved
-from streamkern.extensions.tables.table_conversion import write_encoded
-from streamkern.extensions.tables.table_files import NoRowsError, discover_tables, is_table
-from streamkern.sources import open_hdf5
+from streamkern.extensions.tables.recipe import Recipe, reserved
+from streamkern.extensions.tables.table_files import (
+    NoRowsError,
+    TableFile,
+    check_columns,
+    discover_tables,
+    is_table,
+    no_labels,
+    open_tables,
+)
+from streamkern.extensions.tables.table_source import TableSource
 from streamkern.sources.base import Opened
-from streamkern.sources.columns import Recipe
-from streamkern.sources.headers import matching, size_and_time
-from streamkern.storage.outputs import local_path
-from streamkern.storage.temporary_paths import temporary_path
+from streamkern.sources.headers import matching
 
 # What may be said of tables whose recipe is there already, and of new ones.
+# Labels that one task looks at.
+_LABELS = 1 << 20
 _SAID = ("weights", "delimiter", "decimal", "thousands", "ids")
 
 
-def files_of(paths: Sequence[str | Path]) -> list[Path]:
+def files_of(paths: Sequence[str | Path]) -> list[TableFile]:
     """Return the tables that paths, patterns and folders of Parquet stand for; none for HDF5."""
-    named = [Path(path) for path in paths if Path(path).is_dir()]
-    found = {folder: sorted(map(str, folder.rglob("*.parquet"))) for folder in named}
-    for folder, names in found.items():
-        parts = {part for name in names for part in Path(name).relative_to(folder).parent.parts}
-        if keys := sorted({part.partition("=")[0] for part in parts if "=" in part}):
-            warn(
-                f"the folders in {folder} are named after {listed(keys)}, which is an input only "
-                f"where the files hold it, too."
-            )
-    tables = []
-    for path in map(str, paths):
-        tables += found.get(Path(path)) or ([path] if is_url(path) else matching(path))
-    kinds = {is_table(name): name for name in reversed(tables)}
+    files = [file for path in map(str, paths) for file in _named(path)]
+    kinds = {is_table(file.path): file for file in reversed(files)}
     if len(kinds) > 1:
         raise DataError(
             f"{kinds[False]} is no CSV or Parquet, but {kinds[True]} is; name one kind."
         )
     if True not in kinds:
         return []
-    local = list(map(local_path, tables))
-    if twice := [path for i, path in enumerate(local) if path in local[:i]]:
-        raise DataError(f"{twice[0]} is named twice, but its rows count once; name it once.")
-    return local
+    seen = set[str]()
+    for file in files:
+        if file.path in seen:
+            raise DataError(f"{file} is named twice, but its rows count once; name it once.")
+        seen.add(file.path)
+    return files
 
 
-@contextmanager
+def _named(path: str) -> list[TableFile]:
+    if is_url(path):
+        found: Any = matching(path + "**/*.parquet" if path.endswith("/") else path)
+        root = path.partition("*")[0]
+    elif Path(path).is_dir():
+        found, root = sorted(map(str, Path(path).rglob("*.parquet"))), path
+    else:
+        found, root = matching(path), path
+        while glob.has_magic(root):
+            root = str(Path(root).parent)
+    if found == [path]:
+        return [TableFile(path)]
+    return [TableFile(each, str(Path(each[len(root) :]).parent)) for each in found]
+
+
 def opened(
-    tables: Sequence[Path],
+    files: Sequence[TableFile],
     recipe: Recipe | None,
     options: Mapping[str, Any],
-    folder: Path,
     *,
     targets: Sequence[str] | None = (),
     with_targets: bool = True,
     with_ids: bool = False,
     fold_column: str | None = None,
     told: set[str] | None = None,
-    **how: Any,
-) -> Iterator[Opened]:
-    """Give the rows of tables in HDF5 files, which are in a folder as long as they are needed.
+    labels: bool = False,
+) -> Opened:
+    """Open tables by a recipe, or by one that is made of them; `options` come first.
 
-    They are made by a recipe, of whose unexpected cells it warns unless of these is `told`, or by
-    one made of the tables; what `options` say of tables comes first.  The column that folds go by
-    is a dataset of its name.  Without targets there are no weights either; `how` is `labels` of
-    `open_hdf5`.
+    Without targets there are no weights either.  After a pass it warns of cells that a given recipe
+    did not expect, unless of these is `told`.  `labels` is as of `open_hdf5`.
     """
     given = {name: options[name] for name in _SAID if options.get(name)}
-    used: Any = RecipeOptions(**given, drop=options.get("drop", ()))
+    how: Any = RecipeOptions(**given, drop=options.get("drop", ()))
     if is_known := recipe is not None:
-        known: Any = recipe
-        used = replace(known.of_targets(targets or ()), **given)
-    with ExitStack() as kept:
-        try:
-            where = kept.enter_context(temporary_path(folder))
-            where.mkdir(mode=0o700)
-        except OSError as error:
-            raise OutputError(
-                f"{folder} cannot be written to ({error.strerror}), where the rows of tables are "
-                f"kept for as long as the job takes; name another folder as TMPDIR."
-            ) from error
-        paths = [where / str(number) / f"{table.name}.h5" for number, table in enumerate(tables)]
-        for path in paths:
-            path.parent.mkdir()
-        tally, held, more = Tally(), [], dict[str, Any](with_targets=with_targets)
-        more |= {"with_ids": with_ids, "fold_column": fold_column}
-        if fold_column is not None and reserved([fold_column]):
-            raise DataError(
-                f"folds cannot go by a column called {fold_column!r}, as datasets of rows and "
-                f"predictions are; rename the column."
-            )
-        try:
-            if not is_known:
-                labels = (targets or ()) if how.get("labels") else ()
-                used = discover_tables(tables, targets, replace(used, categorical=labels))
-            for table, path in zip(tables, paths, strict=True):
-                try:
-                    found = write_encoded(table, path, used, tally, **more)
-                    held.append((table, path, found.get("unlabelled_rows", 0)))
-                except NoRowsError:
-                    if not held and table == tables[-1]:
-                        raise
-            if is_known:
-                tally.warn(set() if told is None else told)
-            elif told is None:
-                warn_of_left_out(used)
-            y = "y" if with_targets and used.targets else None
-            weights = "weights" if with_targets and used.weights else None
-            how["labels"] = how.get("labels", False) and y is not None
-            made = [str(path) for _, path, _ in held]
-            rows: Any = open_hdf5(made, "X", y, weights=weights, **how)
-            named = tuple(
-                file._replace(table=(str(table), *size_and_time(table)), unlabelled=n)
-                for file, (table, _, n) in zip(rows.files, held, strict=True)
-            )
-            yield Opened(replace(rows, files=named), sum(n for *_, n in held), tally.as_dict())
-        except DataError as error:  # which is to name tables, not what they became
-            said = str(error)
-            for path, table in zip(paths, tables, strict=True):
-                said = said.replace(str(path), str(table))
-            raise type(error)(said) from error
+        how = replace(recipe.of_targets(targets or ()), **given)
+    if fold_column is not None and reserved([fold_column]):
+        raise DataError(
+            f"folds cannot go by a column called {fold_column!r}, as datasets of rows and "
+            f"predictions are; rename the column."
+        )
+    tables = open_tables(files, how)
+    used: Recipe = how
+    if not is_known:
+        categorical = (targets or ()) if labels else ()
+        used = discover_tables(tables, targets, replace(how, categorical=categorical))
+        if told is None:
+            warn_of_left_out(used)
+    reads_targets = with_targets and bool(used.targets)
+    check_columns(tables, used, with_targets=with_targets, fold_column=fold_column)
+    if not sum(table.n_rows for table in tables):
+        raise NoRowsError(f"{files[0]} has no rows; at least one is needed.")
+    names = [{*table.schema.names} for table in tables]
+    source = TableSource(
+        tables=tuple(tables),
+        recipe=used,
+        reads_targets=reads_targets,
+        reads_weights=with_targets,
+        ids=tuple(name for name in used.ids * with_ids if all(name in each for each in names)),
+        told=(set() if told is None else told) if is_known else None,
+    )
+    if not (reads_targets and used.labels):
+        return Opened(source, 0, source.tally)
+    if not labels:
+        raise DataError(
+            f"{files[0]}: {used.targets[0]} must hold numbers, but holds text; convert it to "
+            f"numbers first, or, if these are labels of classes, take a classifier (--classify)."
+        )
+    source = replace(source, unlabelled=_unlabelled(source))
+    return Opened(source, source.unlabelled, source.tally)
+
+
+def _unlabelled(source: TableSource) -> int:
+    """Return how many rows have no label, or raise DataError if none has one."""
+    _, labels = source.labelled()
+    readers = map(labels.reader, source.shards(_LABELS))
+    found = sum(compute_all([delayed(_missing, reader, name="labels") for reader in readers]))
+    if found == source.n_samples:
+        raise no_labels(source.tables[0], source.recipe, found)
+    return found
+
+
+def _missing(labels: Any) -> int:
+    return sum(int((part == "").sum()) for part in labels)

@@ -223,7 +223,7 @@ def test_what_is_not_in_a_store_or_no_hdf5_is_refused(tmp_path, bucket):
         ("s3://rows/none.h5", "does not exist; check the URL.$"),
         ("s3://rows/none-*.h5", "does not exist; check the URL.$"),
         ("s3://no-bucket/a.h5", "does not exist; check the URL.$"),
-        ("s3://rows/folder", "is a folder, not an HDF5 file"),
+        ("s3://rows/folder", "is a folder, not a file"),
         ("s3://rows/cut", "is a truncated HDF5 file"),
         ("s3://rows/text", "is not an HDF5 file"),
         ("s3://rows/empty", "is not an HDF5 file"),

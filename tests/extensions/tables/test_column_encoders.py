@@ -20,6 +20,7 @@ from streamkern.extensions.tables.recipe import Recipe
 def encoded(column, values, missing=("?",)):
     cells = values if isinstance(values, pa.Array) else pa.array(values)
     out = np.full((len(cells), len(column.inputs())), np.pi)
+    out[:] = 0
     column.encode(cells, Writing(missing), out, Tally())
     return out
 

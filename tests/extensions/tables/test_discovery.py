@@ -2,6 +2,7 @@
 
 import io
 import math
+from copy import deepcopy
 from dataclasses import replace
 
 import dask.dataframe
@@ -20,10 +21,18 @@ def found(columns, *, targets=(), rows=1000, is_written=True, **options):
     arrays = {name: pa.array(values) for name, values in columns.items()}
     table = pa.table(arrays)
 
-    def batches(names):
-        return table.select(names).to_batches(max_chunksize=rows)
+    def scanned(contents):
+        parts = []
+        for batch in table.select(list(contents)).to_batches(max_chunksize=rows):
+            parts.append(deepcopy(contents))
+            for name, column in parts[-1].items():
+                column.update(batch.column(name))
+        for part in parts[1:]:
+            for name, column in parts[0].items():
+                column.merge(part[name])
+        return parts[0]
 
-    return discover(table.schema, batches, targets, RecipeOptions(**options), is_written=is_written)
+    return discover(table.schema, scanned, targets, RecipeOptions(**options), is_written=is_written)
 
 
 def column(values, **options):

@@ -12,7 +12,7 @@ from commandline import write
 import streamkern
 from streamkern import convert, read_recipe
 from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.extensions.tables import table_conversion, table_files
+from streamkern.extensions.tables import stored_tables, table_conversion
 from streamkern.sources import open_hdf5
 
 CITIES = ["Basel", "Zürich", "Bern", "Genève"]
@@ -83,7 +83,7 @@ def table_file(request, tmp_path):
 @pytest.fixture(params=[False, True], ids=["whole", "in pieces"])
 def pieces(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(table_files, "_PIECE_BYTES", 4000)
+        monkeypatch.setattr(stored_tables, "PIECE_BYTES", 4000)
         monkeypatch.setattr(table_conversion, "_PIECE_BYTES", 8 * 14 * 100)
 
 

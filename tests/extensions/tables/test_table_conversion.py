@@ -15,7 +15,7 @@ from pyarrow import parquet
 from rows_read import inside, python
 
 from streamkern.errors import DataError, OutputError
-from streamkern.extensions.tables import table_files
+from streamkern.extensions.tables import stored_tables
 from streamkern.extensions.tables.table_conversion import convert
 from streamkern.sources import open_hdf5
 
@@ -54,7 +54,7 @@ def table_file(request, tmp_path):
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(table_files, "_PIECE_BYTES", 2000)
+    monkeypatch.setattr(stored_tables, "PIECE_BYTES", 2000)
 
 
 def test_a_table_is_the_same_numbers_bit_for_bit(table_file, tmp_path, small_pieces):
@@ -259,12 +259,12 @@ def test_an_existing_output_survives_a_table_that_turns_out_bad(tmp_path):
 
 BOUNDED = """
 import sys
-from streamkern.extensions.tables import table_files
+from streamkern.extensions.tables import stored_tables
 from streamkern.extensions.tables import table_conversion
 from streamkern.extensions.tables.table_conversion import convert
 from streamkern.runtime.memory import peak_bytes
 
-table_files._PIECE_BYTES = table_conversion._PIECE_BYTES = 1 << 20
+stored_tables.PIECE_BYTES = table_conversion._PIECE_BYTES = 1 << 20
 small, large, out = sys.argv[1:]
 convert(small, out, targets=["x0"])
 before = peak_bytes()

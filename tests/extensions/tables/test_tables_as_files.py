@@ -8,7 +8,7 @@ from commandline import refused, report_of, streamkern
 
 from streamkern import RandomFeatureRidge, convert, load, read_recipe
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.extensions.tables import table_files
+from streamkern.extensions.tables import stored_tables
 
 FIT = ("--components", 16, "--alpha", 0.1, "--kernel", "gaussian", "--quiet", "--force")
 
@@ -120,7 +120,7 @@ def test_cells_between_other_marks_are_told(folder, name):
 
 @pytest.mark.parametrize("block", range(20, 60, 7))
 def test_a_line_break_in_quotes_is_the_same_wherever_a_block_ends(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(table_files, "_PIECE_BYTES", 2 * block)
+    monkeypatch.setattr(stored_tables, "PIECE_BYTES", 2 * block)
     lines = [f'"u\r\nv",{j},"w{j % 2}\r\nx"\r\n' for j in range(9)]
     (tmp_path / "t.csv").write_text("id,a,y\r\n" + "".join(lines), newline="")
     convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["y"], ids=["id"])

@@ -1,0 +1,162 @@
+"""Tables of Parquet that are larger than a worker's memory: seconds, peak memory and bits.
+
+    python benchmarks/parquet.py layouts [--gigabytes 6] [--limit 512MB] [--folder DIR]
+    python benchmarks/parquet.py table FILE.parquet --target NAME
+
+`layouts` writes the same random rows as one file, as many small ones, and as one row group, and fits
+each on two workers whose memory Dask and the operating system limit.  `table` compares the commands
+on a table with the same commands on the HDF5 that `convert` makes of it, in turns.
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+import dask
+import numpy as np
+import pyarrow as pa
+from distributed import Client, LocalCluster
+from pyarrow import parquet
+
+from streamkern import RandomFeatureRidge, load
+from streamkern.runtime.memory import peak_bytes
+
+# Inputs of a row, all of double precision, beside the target.
+P, PIECE = 20, 1 << 16
+LAYOUTS = ("one file", "small files", "one row group")
+
+
+@click.group(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    pass
+
+
+def pieces(n_rows: int) -> "list[pa.Table]":
+    """Yield the rows, the same for all layouts, a piece at a time."""
+    for start in range(0, n_rows, PIECE):
+        rng = np.random.default_rng(start)
+        X = rng.standard_normal((min(PIECE, n_rows - start), P))
+        y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(len(X))
+        yield pa.table({f"x{j}": X[:, j] for j in range(P)} | {"y": y})
+
+
+def write(folder: Path, layout: str, n_rows: int) -> None:
+    """Write the rows; one row group is streamed, too, so that it needs no memory to write."""
+    schema, plain = next(pieces(1)).schema, {"use_dictionary": False, "compression": "none"}
+    if layout == "small files":
+        for number, piece in enumerate(pieces(n_rows)):
+            for part in range(16):
+                rows = piece.slice(part * PIECE // 16, PIECE // 16)
+                if len(rows):
+                    parquet.write_table(rows, folder / f"{number:05d}-{part:02d}.parquet", **plain)
+        return
+    with parquet.ParquetWriter(folder / "rows.parquet", schema, **plain) as writer:
+        if layout == "one row group":
+            writer.write_table(pa.concat_tables(list(pieces(n_rows))), row_group_size=n_rows)
+            return
+        for piece in pieces(n_rows):
+            writer.write_table(piece)
+
+
+def limited(limit: int) -> None:
+    """Hold a worker to so much data of its own, by the operating system."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+@main.command()
+@click.option("--gigabytes", default=6.0)
+@click.option("--limit", default="512MB")
+@click.option("--folder", default=None, help="Where the rows are written for that time.")
+@click.option("--layout", "layouts", multiple=True, default=LAYOUTS, type=click.Choice(LAYOUTS))
+def layouts(gigabytes: float, limit: str, folder: str | None, layouts: tuple[str, ...]) -> None:
+    """Fit the same rows in several layouts."""
+    n_rows, bits = int(gigabytes * 1e9 / (8 * (P + 1))), set()
+    memory = dask.utils.parse_bytes(limit)
+    for layout in layouts:
+        with TemporaryDirectory(dir=folder) as place:
+            write(Path(place), layout, n_rows)
+            size = sum(path.stat().st_size for path in Path(place).iterdir())
+            with (
+                LocalCluster(
+                    n_workers=2, threads_per_worker=1, memory_limit=memory, dashboard_address=None
+                ) as cluster,
+                Client(cluster) as client,
+            ):
+                client.run(limited, 2 * memory)
+                begun = time.perf_counter()
+                model = RandomFeatureRidge(n_components=256, kernel="gaussian", alpha=1.0)
+                model.fit(place, y="y")
+                seconds, peaks = time.perf_counter() - begun, client.run(peak_bytes)
+        bits.add(model.coef_.tobytes())
+        found = {
+            "layout": layout,
+            "rows": model.report_["rows"],
+            "file_bytes_by_limit": size / memory,
+            "peak_by_limit": max(peaks.values()) / memory,
+            "planned_by_limit": model.report_["projected_worker_bytes"] / memory,
+            "rows_per_second": n_rows / seconds,
+            "same_bits": len(bits) == 1,
+        }
+        print(json.dumps(found), flush=True)
+
+
+@main.command()
+@click.argument("path")
+@click.option("--target", required=True)
+@click.option("--rounds", default=3)
+@click.option("--budget", default="3m", help="Of `tune`.")
+def table(path: str, target: str, rounds: int, budget: str) -> None:
+    """Compare commands on a table with those on HDF5, in turns."""
+    with TemporaryDirectory(dir=".") as place:
+        rows = {"table": path, "hdf5": f"{place}/rows.h5"}
+        run(f"convert {path} {place}/rows.h5 --target {target}")
+        named = {"table": f"--target {target}", "hdf5": ""}
+        commands = {
+            "fit": "fit {rows} {named} --out {place}/{kind}.h5 --force --components 1024",
+            "predict": "predict {place}/{kind}.h5 {inputs} --out {place}/p.h5 --force",
+            "evaluate": "evaluate {place}/{kind}.h5 {rows}",
+            "tune": f"tune {{rows}} {{named}} --out {{place}}/t.h5 --force --budget {budget}",
+        }
+        for name, command in commands.items():
+            seconds: dict[str, list[float]] = {kind: [] for kind in rows}
+            peaks: dict[str, list[int]] = {kind: [] for kind in rows}
+            for _ in range(1 if name == "tune" else rounds):
+                for kind, held in rows.items():
+                    how = {"rows": held, "inputs": held, "named": named[kind], "kind": kind}
+                    took, peak = run(command.format(place=place, **how))
+                    seconds[kind].append(took)
+                    peaks[kind].append(peak)
+            ratio = np.median(seconds["table"]) / np.median(seconds["hdf5"])
+            found = {
+                "command": name,
+                "seconds_by_hdf5": float(ratio),
+                "peak_by_hdf5": max(peaks["table"]) / max(peaks["hdf5"]),
+            }
+            print(json.dumps(found), flush=True)
+        errors = {kind: load(f"{place}/{kind}.h5").report_["cv_rmse"] for kind in rows}
+        print(json.dumps({"cv_rmse": errors}), flush=True)
+
+
+def run(command: str) -> tuple[float, int]:
+    """Run a command, and return its seconds and the most memory that it had."""
+    program = "from streamkern.cli import main; main()"
+    words = ["/usr/bin/time", "-f", "%M", sys.executable, "-c", program]
+    begun = time.perf_counter()
+    done = subprocess.run(
+        [*words, *shlex.split(command), "--quiet"], stderr=subprocess.PIPE, text=True, check=False,
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    if done.returncode:
+        raise click.ClickException(f"{command}: {done.stderr}")
+    return time.perf_counter() - begun, int(done.stderr.split()[-1])
+
+
+if __name__ == "__main__":
+    main()

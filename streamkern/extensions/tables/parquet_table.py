@@ -1,0 +1,131 @@
+"""Tables in Parquet files, which workers read a row group, or some rows of one, at a time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+from typing import Any, Self
+from urllib.parse import unquote
+
+from streamkern.extensions.tables import stored_tables
+from streamkern.extensions.tables.cells import pa, parquet
+from streamkern.extensions.tables.stored_tables import (
+    StoredTable,
+    opened_bytes,
+    reading,
+    version_of,
+)
+
+# Rows that are read at once of a wide table, and of any.
+_FEW_ROWS, _MOST_ROWS = 64, 1 << 14
+# Of one column while its pages are read: buffered bytes, and a page as it is and decompressed.
+_BUFFER_BYTES, _PAGE_BYTES = 1 << 18, 3 << 20
+# What Hive calls a missing value.
+_NONE = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class ParquetTable(StoredTable):
+    """A Parquet file, and what names of its folders, as `year=2020`, say of all its rows."""
+
+    path: str
+    schema: Any
+    groups: tuple[int, ...]
+    version: tuple[int, float | str]
+    group_bytes: int  # of the largest group, decoded
+    folders: Mapping[str, Any] = field(default_factory=dict)  # values by column
+    is_written = False
+
+    @classmethod
+    def open(cls, path: str, folders: Mapping[str, Any] | None = None) -> Self:
+        """Read what the footer of a file says."""
+        folders = dict(folders or {})
+        with reading(path):
+            version = version_of(path)
+            with opened_bytes(path) as raw, _open(raw) as file:
+                schema, footer = file.schema_arrow, file.metadata
+                groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+        for name, value in folders.items():
+            if name not in schema.names:
+                schema = schema.append(pa.field(name, value.type))
+        rows, largest = [g.num_rows for g in groups], [g.total_byte_size for g in groups]
+        return cls(path, schema, tuple(rows), version, max(largest, default=0), folders)
+
+    @property
+    def kept_bytes(self) -> int:
+        n_columns = max(len(self.schema.names), 1)
+        pages = min(self.group_bytes, n_columns * _PAGE_BYTES) + n_columns * _BUFFER_BYTES
+        return stored_tables.ARROW_BYTES + pages
+
+    @property
+    def _batch_rows(self) -> int:
+        row_bytes = 8 * max(len(self.schema.names), 1)
+        few = min(_FEW_ROWS, 8 * stored_tables.PIECE_BYTES // row_bytes)
+        return min(max(stored_tables.PIECE_BYTES // row_bytes, few, 1), _MOST_ROWS)
+
+    def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
+        left = (self.n_rows if stop is None else stop) - start
+        ends = list(accumulate(self.groups))
+        wanted = [
+            i for i, end in enumerate(ends) if end > start and end - self.groups[i] < start + left
+        ]
+        if not wanted:
+            return
+        skipped = start - (ends[wanted[0]] - self.groups[wanted[0]])
+        stored = [name for name in names if name not in self.folders]
+        how = {"row_groups": wanted, "columns": stored, "use_threads": False}
+        with reading(self.path), opened_bytes(self.path) as raw, _open(raw) as file:
+            if file.metadata.num_rows != self.n_rows:
+                raise self.changed()
+            for batch in file.iter_batches(self._batch_rows, **how):
+                part = batch.slice(skipped, left)
+                skipped, left = max(skipped - len(batch), 0), left - len(part)
+                if len(part):
+                    part.validate(full=True)  # texts of a damaged file may be none
+                    yield self._with_folders(part, names)
+                if not left:
+                    return
+        raise self.changed()
+
+    def _with_folders(self, batch: Any, names: Sequence[str]) -> Any:
+        if not self.folders:
+            return batch
+        columns = {
+            name: pa.repeat(self.folders[name], len(batch))
+            if name in self.folders
+            else batch.column(name)
+            for name in names
+        }
+        return pa.record_batch(columns)
+
+
+def _open(raw: Any) -> Any:
+    how = {"buffer_size": _BUFFER_BYTES, "pre_buffer": False, "page_checksum_verification": True}
+    return parquet.ParquetFile(pa.PythonFile(raw, "r"), **how)
+
+
+def values_of_folders(folders: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what the folders of each file, as `year=2020/month=1`, say of its rows.
+
+    Values are whole numbers if all of a column are, else texts.
+    """
+    found = [
+        {key: unquote(value) for key, mark, value in map(_split, path.split("/")) if mark}
+        for path in folders
+    ]
+    columns = {
+        name: _typed([None if (v := each.get(name)) == _NONE else v for each in found])
+        for name in dict.fromkeys(chain.from_iterable(found))
+    }
+    return [{name: column[i] for name, column in columns.items()} for i in range(len(folders))]
+
+
+def _split(part: str) -> tuple[str, str, str]:
+    return part.partition("=")
+
+
+def _typed(texts: Sequence[str | None]) -> Any:
+    column = pa.array(texts, pa.string())
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column

@@ -1,0 +1,107 @@
+"""Tables in files: what is known of one before its rows are read, and how workers read them."""
+
+import io
+import lzma
+import tokenize
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from csv import Error as CSVError
+from pathlib import Path
+from typing import Any
+
+from streamkern.errors import DataError, first_line
+from streamkern.sources.headers import size_and_time
+from streamkern.sources.stored_files import StoredFile, StoreError
+
+# Of a file that are read at a time.
+PIECE_BYTES = 4 << 20
+# Of memory that Arrow keeps beside, with what cells become on their way.
+ARROW_BYTES = 48 << 20
+# A long group of rows is cut into so many parts; each is read from the beginning of the group.
+_MOST_PARTS, _PART_ROWS = 8, 1 << 16
+_UNREADABLE = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, SyntaxError, CSVError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError, OverflowError),
+)
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Raise DataError for what a damaged file makes libraries raise."""
+    try:
+        yield
+    except DataError:
+        raise
+    except StoreError as error:
+        raise DataError(f"{path} {error}") from error
+    except _UNREADABLE as error:
+        reason = first_line(error)
+        raise DataError(f"{path} cannot be read ({reason}); mend or replace it.") from error
+    except MemoryError as error:
+        raise DataError(
+            f"{path} takes more memory than there is; write it again in smaller pieces."
+        ) from error
+
+
+@contextmanager
+def opened_bytes(path: str) -> Iterator[Any]:
+    """Open a file as bytes, here or in a store."""
+    raw = path.raw() if isinstance(path, StoredFile) else open(path, "rb")  # noqa: PTH123, SIM115
+    with raw:
+        yield raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw, 1 << 16)
+
+
+class StoredTable(ABC):
+    """A table in a file, whose columns may hold anything.
+
+    It is what a worker is sent, so it holds what reading takes, and no rows.
+    """
+
+    path: str  # a `StoredFile` where it is in a store
+    schema: Any  # of Arrow
+    is_written: bool  # whether texts may be numbers
+    groups: Sequence[int]  # rows of each group that is read from its beginning
+    version: tuple[int, float | str]  # size, and the time or tag of the last change
+
+    @abstractmethod
+    def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
+        """Yield batches of Arrow with columns of rows `start` to `stop`, by default of all."""
+
+    @property
+    @abstractmethod
+    def kept_bytes(self) -> int:
+        """What is held in memory while rows are read, at most."""
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.groups)
+
+    def segments(self) -> Iterator[tuple[int, int]]:
+        """Yield the rows of every group, and of the parts that it may be cut into."""
+        for n_rows in self.groups:
+            if n_rows:
+                yield n_rows, max(-(-n_rows // _MOST_PARTS), min(n_rows, _PART_ROWS))
+
+    def is_unchanged(self) -> bool:
+        try:
+            return version_of(self.path) == self.version
+        except OSError:
+            return False
+
+    def check_names(self) -> None:
+        """Raise DataError if two columns share a name."""
+        if twice := [name for name, n in Counter(self.schema.names).items() if n > 1]:
+            raise DataError(f"{self.path} has two columns {twice[0]!r}; rename one.")
+
+    def changed(self) -> DataError:
+        return DataError(f"{self.path} changed while it was in use; start again.")
+
+
+def version_of(path: str) -> tuple[int, float | str]:
+    if isinstance(path, StoredFile):
+        return (path.size, path.version) if path.is_unchanged() else (-1, "")
+    return size_and_time(path)

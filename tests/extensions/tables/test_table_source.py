@@ -1,0 +1,249 @@
+"""Tables as sources: every row once, in order, however files are cut into groups and shards."""
+
+import csv
+import datetime
+import decimal
+
+import dask
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from commandline import report_of, streamkern, unchanged_by
+from pyarrow import parquet
+from rows_read import inside, python
+
+import streamkern as sk
+from streamkern.errors import DataError, StreamkernWarning
+from streamkern.extensions.tables import stored_tables
+from streamkern.extensions.tables.table_rows import files_of, opened
+from streamkern.sources import Shard
+
+N = 5000
+
+
+def frame(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    x, town = rng.standard_normal(n), rng.choice(["Bern", "Rome", "Oslo, Ost"], n)
+    y = np.sin(2 * x) + (town == "Rome") + 0.1 * rng.standard_normal(n)
+    return pd.DataFrame({"row": np.arange(float(n)), "x": x, "town": town, "y": y})
+
+
+def source_of(*paths, targets=("y",), **options):
+    return opened(files_of(paths), None, options, targets=targets).source
+
+
+def rows_of(source, shards=None, block_rows=700):
+    """The first input and the target of all rows."""
+    blocks = [
+        (block.X[:, 0].copy(), block.y[:, 0].copy())
+        for shard in shards or source.shards(1000)
+        for block in source.reader(shard).blocks(block_rows)
+    ]
+    return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(stored_tables, "PIECE_BYTES", 10_000)
+
+
+@pytest.mark.parametrize("group", [1, 700, N])
+def test_every_row_of_parquet_is_read_once_however_it_is_cut(tmp_path, small_pieces, group):
+    table = frame(N if group > 1 else 60)
+    table.to_parquet(tmp_path / "t.parquet", row_group_size=group, index=False)
+    source = source_of(tmp_path / "t.parquet")
+    n = len(table)
+    uneven = [Shard(0, 0, 7), Shard(1, 7, n - 13), Shard(2, n - 13, n)]
+    for shards in (None, uneven):
+        rows, y = rows_of(source, shards)
+        np.testing.assert_array_equal(rows, table["row"])
+        np.testing.assert_array_equal(y, table["y"])
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("town", ["Oslo", "Oslo, Ost", 'the "Ost"', "Oslo\nOst"])
+@pytest.mark.parametrize("last", [True, False])
+def test_every_row_of_csv_is_read_once_however_lines_end(tmp_path, small_pieces, end, town, last):
+    table = frame().replace("Oslo, Ost", town)
+    quoted = csv.QUOTE_NONNUMERIC if "\n" in town else csv.QUOTE_MINIMAL
+    text = table.to_csv(index=False, lineterminator=end, quoting=quoted)
+    (tmp_path / "t.csv").write_text(text if last else text.removesuffix(end), newline="")
+    source = source_of(tmp_path / "t.csv")
+    is_cut = len(source.tables[0].groups) > 1
+    assert is_cut == ("\n" not in town and end != "\r")
+    rows, y = rows_of(source)
+    np.testing.assert_array_equal(rows, table["row"])
+    np.testing.assert_array_equal(y, table["y"])
+    assert f"town={town}" in source.recipe.feature_names
+
+
+def test_a_line_of_a_csv_with_too_few_cells_is_named_by_its_place_in_the_file(
+    tmp_path, small_pieces
+):
+    lines = frame().to_csv(index=False).splitlines()
+    lines[3000] = "1,2"
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    with pytest.raises(DataError, match="#3001: Expected 4 columns, got 2"):
+        source_of(tmp_path / "t.csv")
+
+
+def test_folders_named_after_values_are_columns(tmp_path):
+    table = frame()
+    for year in (2020, 2021):
+        for town in ("Bern", "Oslo, Ost"):
+            folder = tmp_path / f"year={year}" / f"town={town.replace(' ', '%20')}"
+            folder.mkdir(parents=True)
+            part = table[(table["town"] == town) & (table["row"] % 2 == year % 2)]
+            part.drop(columns="town").to_parquet(folder / "a.parquet", index=False)
+    source = source_of(tmp_path)
+    assert source.recipe.feature_names == ["row", "x", "year", "town=Bern", "town=Oslo, Ost"]
+    X = np.concatenate(
+        [b.X.copy() for s in source.shards(100) for b in source.reader(s).blocks(50)]
+    )
+    held = table[table["town"] != "Rome"]
+    assert len(X) == len(held)
+    expected = held.set_index("row").loc[X[:, 0]]
+    np.testing.assert_array_equal(X[:, 2], 2020 + X[:, 0] % 2)
+    np.testing.assert_array_equal(X[:, 4], expected["town"] != "Bern")
+    assert source_of(tmp_path / "year=2020/town=Bern/a.parquet").n_features == 2
+    inside_year = source_of(str(tmp_path / "year=2020/*/*.parquet"))
+    assert inside_year.recipe.feature_names == ["row", "x", "town=Bern", "town=Oslo, Ost"]
+
+
+def fitted(path, n_workers):
+    model = sk.RandomFeatureRidge(n_components=32, kernel="gaussian", alpha=0.1)
+    with dask.config.set(scheduler="threads", num_workers=n_workers):
+        return model.fit(str(path), y="y").coef_.tobytes()
+
+
+def test_the_bits_of_a_fit_are_the_same_for_any_workers(tmp_path, folder):
+    frame(200_000).drop(columns="row").to_parquet("t.parquet", row_group_size=30_000)
+    bits = {fitted("t.parquet", n) for n in (1, 3)}
+    assert len(bits) == 1
+    streamkern("fit", "t.parquet", "--target", "y", "--workers", 2, "--out", "m.h5", *FIT)
+    assert {sk.load("m.h5").coef_.tobytes()} == bits
+
+
+FIT = ("--components", 32, "--kernel", "gaussian", "--alpha", 0.1, "--quiet")
+
+
+def test_a_fit_a_prediction_and_an_evaluation_write_nothing_but_their_outputs(folder, monkeypatch):
+    frame().drop(columns="row").to_parquet("t.parquet", row_group_size=700, index=False)
+    monkeypatch.setenv("TMPDIR", "/nowhere")
+    streamkern("fit", "t.parquet", "--target", "y", "--out", "m.h5", *FIT)
+    streamkern("predict", "m.h5", "t.parquet", "--out", "p.parquet", "--quiet")
+    found = report_of("evaluate", "m.h5", "t.parquet")
+    y, predicted = frame()["y"], pd.read_parquet("p.parquet")["y_pred"]
+    assert found["rmse"] == pytest.approx(np.sqrt(np.mean((y - predicted) ** 2)))
+    assert inside(folder) == ["data.h5", "m.h5", "p.parquet", "t.parquet"]
+
+
+def test_a_table_that_changes_during_a_pass_is_noticed(tmp_path):
+    path = tmp_path / "t.parquet"
+    frame().to_parquet(path)
+    source = source_of(path)
+    frame(N + 1, seed=1).to_parquet(path)
+    for check in (source.check_unchanged, lambda: rows_of(source)):
+        with pytest.raises(DataError, match="changed while it was in use; start again"):
+            check()
+
+
+ZONE = pa.timestamp("us", "Europe/Oslo")
+DAY = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+COLUMNS = {
+    "decimals": (pa.array([decimal.Decimal(i) / 8 for i in range(40)]), ["a"]),
+    "zones": (pa.array([DAY + datetime.timedelta(i) for i in range(40)], ZONE), ["a sine of week"]),
+    "one value": (pa.array([DAY] * 40), {"a": "one value"}),
+    "nulls": (pa.nulls(40), {"a": "no values"}),
+    "null floats": (pa.nulls(40, pa.float32()), {"a": "no values"}),
+    "large texts": (pa.array(["u", "v"] * 20, pa.large_string()), ["a=u", "a=v"]),
+    "views": (pa.array(["u", "v"] * 20, pa.string_view()), ["a=u", "a=v"]),
+    "lists": (pa.array([[1], [2]] * 20), DataError),
+    "structs": (pa.array([{"u": 1}] * 40), DataError),
+    "binary": (pa.array([b"u"] * 40), DataError),
+    "durations": (pa.array([datetime.timedelta(1)] * 40), DataError),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_types_of_parquet_are_read_or_refused_in_a_sentence(tmp_path, kind):
+    column, expected = COLUMNS[kind]
+    table = pa.table(
+        {"a": column, "b": np.arange(40.0), "t": ["x", "y"] * 20, "y": np.arange(40.0)}
+    )
+    parquet.write_table(table, tmp_path / "t.parquet")
+    if expected is DataError:
+        with pytest.raises(DataError, match=r"t\.parquet: column 'a' must hold numbers, text"):
+            source_of(tmp_path / "t.parquet")
+        return
+    if isinstance(expected, dict):
+        with pytest.warns(StreamkernWarning, match="columns that are no inputs: 'a'"):
+            assert source_of(tmp_path / "t.parquet").recipe.left_out == expected
+    else:
+        names = source_of(tmp_path / "t.parquet").recipe.feature_names
+        assert {*expected} <= {*names}
+
+
+def test_times_of_96_bits_are_times(tmp_path):
+    table = pa.table({"a": pa.array([DAY.replace(tzinfo=None)] * 2), "y": [1.0, 2.0], "b": [1, 2]})
+    table = table.set_column(0, "a", pa.array([0, 86_400_000_000_000], pa.timestamp("ns")))
+    parquet.write_table(table, tmp_path / "t.parquet", use_deprecated_int96_timestamps=True)
+    X, _ = rows_of(source_of(tmp_path / "t.parquet"))
+    assert X.tolist() == [0.0, 86_400.0]
+
+
+def test_what_cannot_be_read_is_one_sentence(folder):
+    frame().to_parquet("t.parquet")
+    whole = (folder / "t.parquet").read_bytes()
+    (folder / "cut.parquet").write_bytes(whole[:-1000])
+    (folder / "inside.parquet").write_bytes(whole[:500] + whole[1500:])
+    parquet.write_table(pa.table({"x": np.empty(0), "y": np.empty(0)}), "none.parquet")
+    frame().assign(x="many").to_parquet("text.parquet")
+    frame().rename(columns={"x": "z"}).to_parquet("other.parquet")
+    for words, message in {
+        "cut.parquet": "cut.parquet cannot be read (",
+        "inside.parquet": "inside.parquet cannot be read (",
+        "none.parquet": "none.parquet has no rows; at least one is needed.",
+        "t.parquet text.parquet": "a column has one type in t.parquet, but another in text.parquet",
+        "t.parquet other.parquet": "t.parquet has 'x' and other.parquet has not",
+    }.items():
+        fit = ("fit", *words.split(), "--target", "y", "--out", "model.h5", "--quiet")
+        assert message in unchanged_by(folder, *fit, status=(1, 2))
+
+
+MUTATED = """
+import sys, pathlib
+import numpy as np
+from streamkern.errors import DataError, StreamkernError
+from streamkern.extensions.tables.table_rows import files_of, opened
+
+path, whole, rng = sys.argv[1], pathlib.Path(sys.argv[1]).read_bytes(), np.random.default_rng(0)
+n_read = n_zero = 0
+for turn in range(int(sys.argv[2])):
+    data = bytearray(whole)
+    for at in rng.integers(4, len(data) - 4, rng.integers(1, 9)):
+        data[at] = rng.integers(256)
+    if turn % 4 == 0:
+        del data[(at := rng.integers(4, len(data))) : at + rng.integers(1, 900)]
+    pathlib.Path(path).write_bytes(data)
+    try:
+        source = opened(files_of([path]), None, {}, targets=["y"], told=set()).source
+        for shard in source.shards(1000):
+            for block in source.reader(shard).blocks(300):
+                n_zero += int((block.X == 0).all(axis=1).sum())
+        n_read += 1
+    except StreamkernError as error:
+        assert "\\n" not in str(error), error
+print(n_read, n_zero)
+"""
+
+
+@pytest.mark.slow
+def test_mutated_files_are_read_or_refused_and_crash_nothing(tmp_path):
+    path = tmp_path / "t.parquet"
+    frame(2000).assign(row=1 + np.arange(2000.0)).to_parquet(path, row_group_size=500)
+    done = python(MUTATED, path, 2000)
+    n_read, n_zero = map(int, done.stdout.split())
+    assert 0 < n_read < 2000
+    assert n_zero == 0
