@@ -164,7 +164,7 @@ def _found(name: str, target: Target, info: Mapping[str, Any]) -> FileAtURL:
     if info.get("size") is None:
         info = request(target, _info)
     if info.get("type") == "directory":
-        raise StoreError("is a folder, not a file; name the files in it, or end it in / for those of Parquet.")
+        raise StoreError("is a folder, not a file; name the files in it, or end it in a slash.")
     if info.get("size") is None:
         raise StoreError("is on a server that does not say how long it is; copy it here first.")
     size = int(info["size"])
