@@ -23,8 +23,8 @@ _NAMES = {
     "estimators.load": "load",
     "estimators.random_feature_ridge": "RandomFeatureRidge",
     "estimators.transformers": (
-        "GridFourierFeatures Identity Nystroem QuasiRandomFourierFeatures "
-        "RandomFourierFeatures StructuredFourierFeatures"
+        "Identity Nystroem QuasiRandomFourierFeatures RandomFourierFeatures "
+        "StructuredFourierFeatures"
     ),
     "estimators.importance": "permutation_importance",
     "monitor": "progress",

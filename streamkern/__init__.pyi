@@ -8,7 +8,6 @@ from streamkern.estimators.importance import permutation_importance
 from streamkern.estimators.load import load
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.estimators.transformers import (
-    GridFourierFeatures,
     Identity,
     Nystroem,
     QuasiRandomFourierFeatures,
@@ -19,6 +18,7 @@ from streamkern.extensions.classes.random_feature_adaboost import RandomFeatureA
 from streamkern.extensions.classes.random_feature_classifier import RandomFeatureClassifier
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
 from streamkern.extensions.export.onnx import to_onnx
+from streamkern.extensions.fields.grid_transformer import GridFourierFeatures
 from streamkern.extensions.integers.integer_moments import IntegerMoments
 from streamkern.extensions.report.html_page import write_report
 from streamkern.extensions.report.model_plots import ModelPlots

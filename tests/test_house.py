@@ -14,6 +14,7 @@ from rows_read import python
 import streamkern
 from streamkern import registry
 from streamkern.cli import CORE
+from streamkern.features import MAPS
 
 ROOT = Path(streamkern.__file__).parent
 DELETED = registry.installed() != list(registry.EXTENSIONS)
@@ -147,6 +148,8 @@ def test_every_extension_is_in_the_table_with_modules_that_have_what_it_says():
             assert registry.extension(name, module).OPTIONS[place]
         for module in each.files.values():
             assert registry.extension(name, module).__doc__
+        for declared, module in each.maps.items():
+            assert MAPS[declared].__module__.endswith(f".{name}.{module}")
         for path in (*each.tables.values(), *each.encodings.values(), *each.solvers.values()):
             module, _, attribute = path.partition(".")
             assert callable(getattr(registry.extension(name, module), attribute))

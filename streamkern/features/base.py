@@ -56,6 +56,12 @@ class FeatureMap(ABC):
         Leading parts are of multiples of so many features; 0 where there are none.
     exact_rows : bool
         Whether something is subtracted from rows, so that they are to come in double.
+    is_field : bool
+        Whether features are of a regular grid of waves, which is laid for the range of all rows,
+        holds where no rows are, and whose kernel is chosen by evidence: what the extension `fields`
+        does for these.
+    left_out : float
+        What of k(x, x) the squares of the features leave out.
     takes_sparse : bool
         Whether features of sparse rows are made of what is stored; else some rows at a time are
         made dense.
@@ -66,6 +72,8 @@ class FeatureMap(ABC):
     no_part: ClassVar[str] = "this map has no part of {} features that stands for the whole."
     nesting: int = 0
     exact_rows: ClassVar[bool] = False
+    is_field: ClassVar[bool] = False
+    left_out: float = 0.0
     takes_sparse: bool = False
     n_features: int = 0
     n_components: int

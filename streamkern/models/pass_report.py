@@ -21,9 +21,10 @@ _MOST_RANGES = 3
 def known_columns(context: FitContext, summary: ColumnSummary) -> Columns:
     """Return the columns of rows, with the ranges of few inputs that are coordinates."""
     found, known = columns_of(context.source), summary.columns
-    if found.n_features > _MOST_RANGES or context.options.covariates:
+    p = found.n_features
+    if p > _MOST_RANGES or context.options.n_coordinates(p) < p:
         return found
-    ends = np.stack([known.minimum, known.maximum], axis=1)[: found.n_features]
+    ends = np.stack([known.minimum, known.maximum], axis=1)[:p]
     return replace(found, input_range=ends.tolist())
 
 

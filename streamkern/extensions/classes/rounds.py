@@ -178,7 +178,7 @@ class _Job:
             rows = np.roll(standardizer(summary.sample.X), turn, axis=0)
             weights = summary.weights
             weights = None if weights is None else np.roll(weights, turn)
-            rows = options.between(rows, summary.ends if options.has_grid else None)
+            rows = options.between(rows, summary.ends if options.is_field else None)
             inner = drawn_from(options.map_of(self.features.kernel), rows, weights)
         return Standardized(standardizer, inner)
 

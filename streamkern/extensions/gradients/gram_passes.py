@@ -14,7 +14,6 @@ from streamkern.extensions.gradients.feature_stores import FeatureStores
 from streamkern.extensions.gradients.gram_products import GramProducts
 from streamkern.extensions.gradients.preconditioner import LEADING
 from streamkern.extensions.gradients.remainder import LeadingPart
-from streamkern.features import lattice_of
 from streamkern.solve.solution import LeadingEquations
 from streamkern.statistics import FoldStatistics, RangeFolds
 
@@ -67,7 +66,7 @@ class GramPasses:
 
 
 class GramTransforms:
-    """Products by Fourier transforms, of sums of waves on a lattice: no row is read again."""
+    """Products by sums that tell them, as of waves on a lattice: no row is read again."""
 
     far, patience = np.inf, 40  # a block preconditions, and products cost less
     passes = ()
@@ -87,12 +86,9 @@ class GramTransforms:
 
 
 def leading_part(sums: Any, *, intercept: bool) -> LeadingPart:
-    """Return what sums of waves tell of the leading ones, about their means if so."""
-    lattice: Any = lattice_of(sums.feature_map)
-    D, amplitudes, k = sums.feature_map.n_components, lattice.amplitudes, lattice.n_before
-    m = min(D, k + LEADING)
-    moments = sums.with_gram(m).centred(intercept=intercept)
-    waves = 0.5 * np.repeat(amplitudes**2, 2)[m - k : D - k]
-    beyond = float(waves.sum()), sums.weight * float(waves.max(initial=0.0))
+    """Return what sums tell of the leading features, about their means if so."""
+    leading, others = sums.leading_part(LEADING)
+    moments = leading.centred(intercept=intercept)
+    beyond = float(others.sum()), sums.weight * float(others.max(initial=0.0))
     equations = LeadingEquations(moments.gram, moments.feature_mean, *beyond)
-    return LeadingPart(equations, sums.weight * waves, sums.n_rows)
+    return LeadingPart(equations, sums.weight * others, sums.n_rows)

@@ -12,7 +12,7 @@ from streamkern.estimators.load import estimator_of
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.extensions.sparse.selection import Sparsifier, checked_method, checked_size
 from streamkern.features import trended
-from streamkern.features.trend import NO_CHOICE
+from streamkern.features.abilities import NO_CHOICE
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.report_facts import facts_of
 from streamkern.solve import NormalEquations, RidgeSolution

@@ -11,15 +11,12 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
+from streamkern.features.abilities import NO_CHOICE
 from streamkern.features.base import FeatureMap
 from streamkern.features.families import inner_arrays, restored_inner
 from streamkern.features.kernel_map import OfInner
 from streamkern.runtime.scratch import Scratch
 
-NO_CHOICE = (
-    "features are not chosen beside a trend, which comes first; leave out sparse (--sparse), or "
-    "the trend."
-)
 # Polynomials of the coordinates, by their degrees.
 DEGREES = {"linear": 1, "quadratic": 2}
 # The prior deviation of a term with deviation 1, in those of the field: the penalty hardly counts.
@@ -59,6 +56,7 @@ class Trended(OfInner):
 
     name = "trend"
     has_gradients = True  # waves have them
+    is_field = True
     inner: Any
 
     def __init__(self, inner: FeatureMap, trend: Trend, centre: Floats, unit: Floats) -> None:
@@ -70,6 +68,7 @@ class Trended(OfInner):
             raise ParameterError("the terms of a trend do not go together; the file is damaged.")
         self.inner, self.trend, self.centre, self.unit = inner, trend, centre, unit
         self.n_features, self.n_components = len(inputs), k + inner.n_components
+        self.n_terms, self.along, self.left_out = k, trend.along, inner.left_out
 
     @classmethod
     def beside(cls, inner: FeatureMap, trend: Trend, rows: Floats) -> "Trended":

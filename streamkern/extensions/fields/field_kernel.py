@@ -18,14 +18,14 @@ from scipy.linalg import lapack, solve_triangular
 
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import compute, delayed, scatter
-from streamkern.features import Trend
+from streamkern.extensions.fields.trend import Trend
+from streamkern.extensions.fields.window_samples import WindowSamples
 from streamkern.features.metric import GivenMetric, metric_of
 from streamkern.kernels import Gaussian, Matern
 from streamkern.parameters.parameters import FEWEST_ROWS
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.threads import blas_threads
-from streamkern.statistics import WindowSamples
 
 # Rows of a window, with how many it tells something; places that windows are around; and by how
 # much windows around a place differ.
@@ -71,14 +71,12 @@ class Evidence(NamedTuple):
 def with_chosen_kernel(
     rows: FitContext, summary: ColumnSummary
 ) -> tuple[FitContext, ColumnSummary]:
-    """Read the rows once if the kernel of a field is open, and return the context with the best.
+    """Read the rows once, and return the context with the kernel of most evidence.
 
     Windows are a third as wide from one to the next, down to what waves tell apart.  Without a
     trend, length scales are along directions that rows are turned to, where that is surely better.
     """
     begun, options = time.perf_counter(), rows.options
-    if not options.chooses_kernel or rows.like is not None:
-        return rows, summary
     standardizer, varied = summary.standardizer, ~summary.columns.constant(0.0)
     varied = np.flatnonzero(varied[rows.source.n_features :])[:_MOST_TARGETS]
     placed = standardizer(summary.sample.X)
@@ -98,7 +96,7 @@ def with_chosen_kernel(
     empty = WindowSamples(standardizer, centres, halves, _ROWS, options.random_state)
     told = _told(rows.read(empty, "kernels").statistic, n_sizes, summary, varied, trend)
     # One for each would be numbers for other inputs.
-    if p < rows.source.n_features - len(options.covariates):
+    if p < options.n_coordinates(rows.source.n_features):
         ranges = np.exp(np.log(ranges).mean(keepdims=True))
     windows: Any = scatter(told)
     found = compute(delayed(by_evidence, windows, ranges, name="evidence"))
@@ -202,7 +200,7 @@ def _best(
     They are logarithms of p length scales, for every pair of inputs how much they turn, or none of
     these, and the logarithm of the noise.
     """
-    from scipy.optimize import minimize  # noqa: PLC0415  slow, and for fields alone
+    from scipy.optimize import minimize
 
     p, n_rows = len(ranges), sum(len(each.places) for each in windows)
     n_pairs = len(starts[0]) - p - 1

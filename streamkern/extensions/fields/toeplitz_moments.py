@@ -15,8 +15,9 @@ from scipy.fft import fftn, ifftn, next_fast_len
 
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
-from streamkern.features import FeatureMap, lattice_of, trend_and_angles
-from streamkern.features.lattice import Lattice, places, sums_of_pairs, sums_of_rows
+from streamkern.extensions.fields.lattice import Lattice, places, sums_of_pairs, sums_of_rows
+from streamkern.extensions.fields.waves import lattice_of, trend_and_angles
+from streamkern.features import FeatureMap
 from streamkern.runtime.timing import timed
 from streamkern.statistics.centred_moments import CentredMoments
 from streamkern.statistics.declared_sums import total
@@ -195,6 +196,13 @@ class ToeplitzMoments(Moments):
         """Return what multiplies vectors by the Gram matrix, which is not made."""
         waves = self.waves.view(complex).reshape(2 * self._lattice.modes)
         return ToeplitzGram(self._lattice, waves, self.beside, n_threads)
+
+    def leading_part(self, n_waves: int) -> tuple[Moments, Floats]:
+        """Return moments of the trend and of so many features, and |phi|^2 / N of the others."""
+        D, k = self.feature_map.n_components, self._lattice.n_before
+        m = min(D, k + n_waves)
+        others = 0.5 * np.repeat(self._lattice.amplitudes**2, 2)[m - k : D - k]
+        return self.with_gram(m), others
 
     def _write(self, panel: Array) -> None:
         """Write rows of the Gram matrix: 2 cos a cos b = cos (a + b) + cos (a - b), and so on."""

@@ -11,11 +11,11 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import DataError, ParameterError
+from streamkern.extensions.fields.grid_source import GridSource
 from streamkern.features import trended
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.prediction import predicted_shards
 from streamkern.runtime.memory import check_free
-from streamkern.sources.grid import GridSource
 from streamkern.storage.hdf5_files import RowWriter
 from streamkern.storage.outputs import check_output, replacing, written
 from streamkern.storage.temporary_paths import temporary_path
@@ -49,7 +49,7 @@ class GridPrediction(NamedTuple):
         The first input is the last dimension, which is drawn from left to right, unless it is a
         latitude: so inputs x and y have the dimensions y and x.
         """
-        import xarray  # noqa: PLC0415  not among the dependencies
+        import xarray
 
         names = (*self.axes, "target")[: self.y_pred.ndim]
         made = xarray.Dataset({name: (names, each) for name, each in self._layers()}, self.axes)
@@ -118,7 +118,7 @@ def grid_to_file(
 def _axes(model: FittedRidge, points: Sequence[Any], extent: Any) -> dict[str, Floats]:
     """Return the coordinates along every input by its name, or raise ParameterError."""
     p, beside = model.n_features, trended(model.feature_map)
-    if beside is not None and beside.n_features > len(beside.trend.along):
+    if beside is not None and p > len(beside.along):
         raise ParameterError(
             "a grid has coordinates alone, but the model has a trend in other columns, of which no "
             "values at its points are known; predict rows that have them."
