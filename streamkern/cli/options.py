@@ -12,11 +12,6 @@ from streamkern.registry import more_options
 if TYPE_CHECKING:
     from streamkern.estimators.problems import Problem
 
-NO_INTERVAL = (
-    "--interval is for rows that a regression predicts, not for classes or grids; take --proba or "
-    "--std, or leave it out."
-)
-
 Decorator = Callable[[Any], Any]
 
 

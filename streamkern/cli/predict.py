@@ -35,7 +35,6 @@ from streamkern.registry import more_options
         "streamkern predict model.h5 new.csv --out predictions.csv",
         "streamkern predict model.h5 test.h5 --out predictions.h5 --std",
         "streamkern predict model.h5 new.csv --out predictions.csv --interval 90",
-        "streamkern predict field.h5 --grid 400,300 --out map.h5 --std",
     ),
 )
 def predict(console: Console, **options: Any) -> None:
@@ -54,9 +53,6 @@ def predict(console: Console, **options: Any) -> None:
     Of a classifier, y_pred holds labels, and a dataset classes all of them; with --proba, a
     dataset y_proba holds a column of probabilities for each.
 
-    With --grid, a field of up to three inputs is predicted on a grid: y_pred has a dimension for
-    every input, along which a dataset of its name, or x0 and so on, holds the coordinates.
-
     With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN, or as an empty
     text.
     """
@@ -65,14 +61,18 @@ def predict(console: Console, **options: Any) -> None:
     model: Any = load_fitted(options["model"], components=False, with_equations=options["std"])
     others = more_options("predict")
     for each in others:
-        each.check_predictions(options, model)
+        if hasattr(each, "check_predictions"):
+            each.check_predictions(options, model)
     if options["std"] and model.equations is None:
         raise ModelFileError(
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
             f"it again without --compact."
         )
-    if options["interval"] is not None and not hasattr(model, "interval"):
-        raise ParameterError(shared.NO_INTERVAL)
+    if options["interval"] is not None and (options.get("grid") or not hasattr(model, "interval")):
+        raise ParameterError(
+            "--interval is for rows that a regression predicts, not for classes or grids; take "
+            "--proba or --std, or leave it out."
+        )
     if any(each.predict(console, model, options) for each in others if hasattr(each, "predict")):
         return
     if not options["data"]:

@@ -4,12 +4,16 @@ A map of your own derives from `FeatureMap`: read `base.py`.  If it is drawn for
 `KernelMap` in `kernel_map.py` leaves less to write; `random_fourier.py` has examples.
 """
 
-# ruff: noqa: I001  families are listed in the order in which they are declared
+# ruff: noqa: E402, I001  families are listed in the order in which they are declared
 from streamkern.features.base import LEVELS, FeatureMap
 from streamkern.features.families import FAMILIES, MAPS, Family
 from streamkern.features.kernel_map import Combinations, KernelMap
 from streamkern.features.random_fourier import RandomFourierFeatures, StructuredFourierFeatures
 from streamkern.features.quasi_random import QuasiRandomFourierFeatures
+from streamkern.registry import import_maps
+
+import_maps()
+
 from streamkern.features.standardizer import Standardizer
 from streamkern.features.standardized import Identity, Standardized
 from streamkern.features.nystroem import Nystroem
@@ -20,7 +24,6 @@ from streamkern.features.abilities import (
     has_gradients, innermost, kernel_diagonal, round_into, solve_map, trended, uncombined,
     unwhitened,
 )  # fmt: skip
-from streamkern.registry import import_maps
 
 __all__ = [
     "FAMILIES", "LEVELS", "MAPS", "Bounded", "Combinations", "Cosines", "Family", "FeatureMap",
@@ -31,5 +34,3 @@ __all__ = [
     "round_into", "solve_map", "trended", "uncombined",
     "unwhitened",
 ]  # fmt: skip
-
-import_maps()

@@ -19,11 +19,6 @@ from streamkern.features.nystroem import Nystroem
 from streamkern.features.standardized import StandardisedExactly, Standardized
 from streamkern.runtime.scratch import Scratch
 
-NO_CHOICE = (
-    "features are not chosen beside a trend, which comes first; leave out sparse (--sparse), or "
-    "the trend."
-)
-
 
 @runtime_checkable
 class Differentiable(Protocol):
@@ -97,23 +92,6 @@ class Bounded(Protocol):
         """
 
 
-@runtime_checkable
-class EquallyLong(Protocol):
-    """A map whose features have the same sum of squares at every row."""
-
-    @property
-    def square(self) -> float | None:
-        """The sum |phi(x)|^2, or None where it differs all the same."""
-
-
-@runtime_checkable
-class BesideTrend(Protocol):
-    """A map whose first features are terms of a trend, with a prior that is nearly flat."""
-
-    n_terms: int
-    along: Array  # the inputs (m,) that the other features are of
-
-
 def innermost(feature_map: FeatureMap) -> Any:
     """Return the map that is neither one of standardised rows nor of combinations."""
     while isinstance(feature_map, (Standardized, Combinations)):
@@ -185,8 +163,8 @@ def kernel_diagonal(feature_map: FeatureMap, X: Array) -> Floats | None:
         return None
     inner = feature_map.inner
     known = kernel_diagonal(inner, X)
-    if known is None and isinstance(inner, EquallyLong) and inner.square is not None:
-        return np.full(len(X), inner.square)
+    if known is None and inner.is_field and inner.n_components % 2 == inner.n_terms == 0:
+        return np.full(len(X), 1.0 - inner.left_out)  # of whole pairs of waves
     if known is None:  # |phi(x)|^2, where the map leaves nothing else out
         known = np.empty(len(X))
         for rows in cached_slices(len(X), inner.n_components):
@@ -194,10 +172,10 @@ def kernel_diagonal(feature_map: FeatureMap, X: Array) -> Floats | None:
     return known
 
 
-def trended(feature_map: FeatureMap) -> BesideTrend | None:
+def trended(feature_map: FeatureMap) -> Any:
     """Return the map with its trend, which is much larger than the field, or None without any."""
     inner = innermost(feature_map)
-    return inner if isinstance(inner, BesideTrend) else None
+    return inner if inner.n_terms else None
 
 
 def bounds(feature_map: FeatureMap) -> Any:

@@ -57,11 +57,10 @@ class FeatureMap(ABC):
     exact_rows : bool
         Whether something is subtracted from rows, so that they are to come in double.
     is_field : bool
-        Whether features are of a regular grid of waves, which is laid for the range of all rows,
-        holds where no rows are, and whose kernel is chosen by evidence: what the extension `fields`
-        does for these.
-    left_out : float
-        What of k(x, x) the squares of the features leave out.
+        Whether they are waves that are laid for the range of all rows, as of the extension
+        `fields`, which knows their sums and chooses their kernel.
+    left_out, n_terms : float and int
+        What of k(x, x) their squares leave out, and how many before them are terms of a trend.
     takes_sparse : bool
         Whether features of sparse rows are made of what is stored; else some rows at a time are
         made dense.
@@ -74,6 +73,7 @@ class FeatureMap(ABC):
     exact_rows: ClassVar[bool] = False
     is_field: ClassVar[bool] = False
     left_out: float = 0.0
+    n_terms: int = 0
     takes_sparse: bool = False
     n_features: int = 0
     n_components: int

@@ -82,16 +82,10 @@ class _Maps(dict[str, "type[FeatureMap]"]):
         )
 
 
-class _Families(dict[str, Family]):
-    def __missing__(self, name: str) -> Family:
-        check_map(name)
-        raise KeyError(name)
-
-
 # By the names that files have.
 MAPS = _Maps()
 # By the names that options have, in the order in which classes declare them.
-FAMILIES = _Families()
+FAMILIES: dict[str, Family] = {}
 
 
 def restored_inner(parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureMap:

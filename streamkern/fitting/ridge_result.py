@@ -132,7 +132,7 @@ def ridge_result(
         "passes": report.get("passes", 0) + len(done),
     }
     if trended(predictor.feature_map):
-        facts = extension("fields", "trend_facts").trend_facts
+        facts = extension("fields", "asked_trend").trend_facts
         figures |= facts(predictor, equations, given.columns)
     if not given.completion.is_whole:
         D: Any = given.completion.n_components

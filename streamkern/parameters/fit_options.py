@@ -7,6 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from streamkern._typing import Array, Floats, Source
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
@@ -107,7 +109,7 @@ class FitOptions:
             )
         if self.trend is not None:
             object.__setattr__(self, "trend", tuple(self.trend))  # files have lists
-            self._of_trend.check_trend(self)
+            extension("fields", "asked_trend").check_trend(self)
         if not self.is_identity:
             self.map_of(self.kernel)
 
@@ -169,11 +171,6 @@ class FitOptions:
         return plain and self.precision not in LEVELS and self.n_components <= DIRECT_COMPONENTS
 
     @property
-    def _of_trend(self) -> Any:
-        """What knows of a trend that is asked for."""
-        return extension("fields", "asked_trend")
-
-    @property
     def is_nested(self) -> bool:
         """Whether the first features of the map are a smaller map of its kind."""
         has_parts = not self.is_identity and self.trend is None
@@ -210,14 +207,15 @@ class FitOptions:
         made_from = sample_size(self.family.rows_a_feature, self.n_components, n_columns)
         return max(needed, made_from)
 
+    def trend_among(self, n_features: int) -> Any:
+        """Return the terms of a trend among p inputs, and along which the rest is a field."""
+        return extension("fields", "trend").Trend.of(self.trend, np.arange(n_features))
+
     def n_terms(self, n_features: int) -> int:
-        """Return the number of features of the trend, beside a field of p inputs with it."""
-        return 0 if self.trend is None else int(self._of_trend.n_terms(self.trend, n_features))
+        return 0 if self.trend is None else len(self.trend_among(n_features).terms)
 
     def n_coordinates(self, n_features: int) -> int:
-        """Return how many of p inputs the map is of: all but those of a trend."""
-        more = 0 if self.trend is None else len(self._of_trend.covariates(self.trend))
-        return n_features - more
+        return n_features if self.trend is None else len(self.trend_among(n_features).along)
 
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""
@@ -236,7 +234,7 @@ class FitOptions:
             return
         feature_map = self.map_of(self.kernel)
         if self.trend is not None:
-            self._of_trend.check_columns(self, n_features)
+            extension("fields", "asked_trend").check_columns(self, n_features)
         feature_map.check_inputs(self.n_coordinates(n_features))
         if learning_of(self.metric) and not has_gradients(feature_map):
             raise ParameterError(
@@ -255,27 +253,22 @@ class FitOptions:
             random_state=self.random_state,
         )
 
-    def between(self, rows: Floats, ends: Floats | None) -> Floats:
-        """Return rows (m, r) to draw a map from: of a field, all rows' ends (2, r)."""
-        return ends if self.is_field and ends is not None else rows
-
     def map_for(
         self, kept: Array, rows: Floats, weights: Floats | None = None, ends: Floats | None = None
     ) -> tuple[FeatureMap, Kernel]:
         """Draw the map for the inputs that are kept, with the length scale that suits `rows`.
 
-        That of a field is laid for rows between ends (2, r).
+        It is laid for rows between ends (2, r) where these are given.
         """
         if self.is_identity:
             return Identity().draw(len(kept)), Linear()
         if self.trend is not None:
-            found: tuple[FeatureMap, Kernel]
-            found = self._of_trend.map_beside(self, kept, rows, weights, ends)
-            return found
+            drawn: Any = extension("fields", "asked_trend").map_beside
+            return drawn(self, kept, rows, weights, ends)
         kernel = self.kernel
         if isinstance(kernel, ShiftInvariantKernel):
             kernel = kernel.restricted(kept).resolved(rows, weights=weights)
-        return drawn_from(self.map_of(kernel), self.between(rows, ends), weights), kernel
+        return drawn_from(self.map_of(kernel), rows if ends is None else ends, weights), kernel
 
 
 def fold_column(fold_by: Any) -> str | None:

@@ -14,7 +14,6 @@ from streamkern._typing import Source
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_range
 from streamkern.features import FAMILIES, LEVELS, Identity
-from streamkern.features.abilities import NO_CHOICE
 from streamkern.features.metric import checked_metric
 from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
 from streamkern.parameters.fit_options import CHOICES, DIRECT_COMPONENTS, GIVEN, FitOptions
@@ -347,7 +346,7 @@ class Parameters:
             return None
         selection = extension("sparse", "selection")
         if self.trend is not None:
-            raise ParameterError(NO_CHOICE)
+            raise ParameterError(extension("fields", "trend").NO_CHOICE)
         if options.is_chosen and not self.penalty.needs_folds:
             raise ParameterError(
                 "sparse 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "

@@ -171,37 +171,33 @@ def plan_fit(
         from_rows=from_rows,
         **job,
     )
-    n_terms = options.n_terms(source.n_features)
+
+    def by_passes() -> Any:
+        needs = extension("gradients", "iterative_footprint").of(options.own_solver)
+        return plan_of(needs_of=needs, n_terms=options.n_terms(source.n_features))
+
     if solves_by_passes:
-        return plan_of(needs_of=_needs_of_passes(options), n_terms=n_terms)
-    plan = plan_of(needs_of=_needs_of(options, source))
+        found: Plan = by_passes()
+        return found
+    plan = plan_of(needs_of=_needs_of(options))
     # Double precision is for small penalties, which take many iterations, each of which would
     # compute lazy rows again.
     suits = plan.precision == "single" and options.own_solver is None
     suits = suits and not source.loads_whole_shards and _ALWAYS_DIRECT < D <= source.n_samples
     if may_solve_by_passes and (suits or not plan.fits):
-        other: Any = plan_of(needs_of=_needs_of_passes(options), n_terms=n_terms)
+        other = by_passes()
         is_faster = suits and other.is_faster(plan, from_rows=from_rows)
         if (is_faster or not plan.fits) and other.fits:
             plan = other
     return plan
 
 
-def _needs_of(options: FitOptions, source: Source) -> type[Footprint]:
+def _needs_of(options: FitOptions) -> Any:
     """Return what the D x D system needs."""
     if options.precision in LEVELS:
-        needs: type[Footprint] = extension("integers", "integer_footprint").IntegerFootprint
-    elif (own := options.own_solver) is not None:
-        needs = own.footprint(source.n_targets)
-    else:
-        needs = Footprint
-    return needs
-
-
-def _needs_of_passes(options: FitOptions) -> type[Footprint]:
-    """Return what conjugate gradients need, which hold no such system."""
-    found: type[Footprint] = extension("gradients", "iterative_footprint").of(options.own_solver)
-    return found
+        return extension("integers", "integer_footprint").IntegerFootprint
+    own = options.own_solver
+    return Footprint if own is None else own.footprint
 
 
 class Job(NamedTuple):

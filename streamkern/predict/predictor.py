@@ -143,7 +143,7 @@ class Predictor(Uncached, RowFunction):
             return None
         whole = self.coef * self.feature_map.scale
         shorter = compress(self.feature_map, whole, alike=True)
-        made = extension("fields", "nufft_predictions").nufft_predictions
+        made = extension("fields", "waves").nufft_predictions
         return made(*shorter, self.intercept, self.precision)
 
     @cached_property

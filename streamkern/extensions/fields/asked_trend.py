@@ -1,9 +1,5 @@
-"""The trend that is asked for: columns by name or number, and words for polynomials.
+"""The trend that is asked for, by columns and words: its checks, its map, and what is reported."""
 
-Options with one have these checks and this map.
-"""
-
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +10,15 @@ from streamkern.errors import ParameterError
 from streamkern.errors.checks import is_integer
 from streamkern.errors.formatting import listed
 from streamkern.extensions.fields.trend import DEGREES, Trend, Trended
-from streamkern.features import FeatureMap
+from streamkern.features import FeatureMap, compress, trended
 from streamkern.kernels import Kernel
+from streamkern.models.report_facts import as_stored
 from streamkern.parameters.fit_options import OF_DISTANCES, FitOptions
-from streamkern.sources.columns import MOST_NAMED, columns_of
+from streamkern.parameters.fit_report import FitReport
+from streamkern.predict.deviation import roots
+from streamkern.predict.predictor import Predictor
+from streamkern.solve import NormalEquations
+from streamkern.sources.columns import MOST_NAMED, Columns, columns_of
 
 Asked = tuple[int | str, ...]
 
@@ -73,16 +74,6 @@ def check_trend(options: FitOptions) -> None:
         )
 
 
-def covariates(asked: Sequence[int | str]) -> list[int | str]:
-    """Return the columns of a trend."""
-    return [each for each in asked if each not in DEGREES]
-
-
-def n_terms(asked: Sequence[int | str], n_features: int) -> int:
-    """Return the number of terms beside a field of p inputs with those of the trend."""
-    return len(Trend.of(asked, np.arange(n_features)).terms)
-
-
 def check_columns(options: FitOptions, n_features: int) -> None:
     """Raise ParameterError unless a trend leaves some of p inputs, and features for waves."""
     n_covariates, k = n_features - options.n_coordinates(n_features), options.n_terms(n_features)
@@ -106,8 +97,36 @@ def map_beside(
     trend = Trend.of(asked, kept)
     along, k, field = trend.along, len(trend.terms), kept[trend.along]
     # As among the columns that are coordinates.
-    field = field - np.searchsorted(np.sort(covariates(asked)), field)
+    field = field - np.searchsorted(sorted(each for each in asked if each not in DEGREES), field)
     plain = replace(options, trend=None, n_components=options.n_components - k)
     ends = None if ends is None else ends[:, along]
     drawn, kernel = plain.map_for(field, rows[:, along], weights, ends)
     return (Trended.beside(drawn, trend, rows) if k else drawn), kernel
+
+
+def trend_facts(predictor: Predictor, equations: NormalEquations, columns: Columns) -> FitReport:
+    """Return the slopes of a trend, in units of the target by those of its inputs, with errors."""
+    feature_map, coef = compress(predictor.feature_map, predictor.coef, alike=True)
+    found: Any = trended(feature_map)
+    standardizer: Any = feature_map.standardizer  # type: ignore[attr-defined]
+    names = columns.named(standardizer.columns.tolist())
+    centred = [f"({name} - mean)" for name in names]
+    variances: Floats | None = None
+    if equations.leading is not None or equations.gram.order == len(coef):  # else not known
+        told = equations.of_leading()
+        _, basis, weights = roots(told)
+        leverages = np.square(basis[: found.n_terms], dtype=float) @ weights
+        leverages = leverages * np.divide(told.alphas, equations.alphas)
+        variances = equations.row_weight * leverages * equations.noise_variance
+    units = [np.prod(standardizer.deviation[[*term]]) for term in found.trend.terms] * found.unit
+    terms = []
+    for j, term in enumerate(found.trend.terms):
+        parts = [names[i] for i in term] if len(term) == 1 else [centred[i] for i in term]
+        error = None if variances is None else np.sqrt(variances[j])
+        facts = {"coefficient": coef[j], "deviation": error}
+        shown = {
+            name: None if each is None else as_stored(each / units[j], predictor.flat)
+            for name, each in facts.items()
+        }
+        terms.append({"term": " * ".join(parts), **shown})
+    return {"trend": terms}

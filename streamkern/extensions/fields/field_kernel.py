@@ -8,7 +8,7 @@ Varin, Reid and Firth (2011), "An overview of composite likelihood methods".
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any, NamedTuple
@@ -16,16 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array, Block, Floats
 from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.extensions.fields.trend import Trend
-from streamkern.extensions.fields.window_samples import WindowSamples
 from streamkern.features.metric import GivenMetric, metric_of
 from streamkern.kernels import Gaussian, Matern
 from streamkern.parameters.parameters import FEWEST_ROWS
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.threads import blas_threads
+from streamkern.statistics import RowSample
+from streamkern.statistics.base import Composite, Statistic
+from streamkern.statistics.declared_sums import part
 
 # Rows of a window, with how many it tells something; places that windows are around; and by how
 # much windows around a place differ.
@@ -66,6 +68,34 @@ class Evidence(NamedTuple):
     noise: float  # its variance over that of the field
     per_row: float  # the logarithm of the evidence, over the number of rows
     linear: Floats | None = None  # (p, p), of determinant 1, where it is not along the inputs
+
+
+class WindowSamples(Statistic):
+    """A sample of up to k rows in every one of w boxes, which may overlap.
+
+    Boxes have centres (w, p) and half sides (w, p) in what `placed` makes of rows.
+    """
+
+    placed: Callable[[Array], Floats]
+    centres: Floats
+    halves: Floats
+    n_rows: int
+    random_state: int = 0
+    windows: Composite = part(
+        lambda own: Composite(*(RowSample(own.n_rows, own.random_state) for _ in own.centres))
+    )
+
+    @property
+    def samples(self) -> tuple[RowSample, ...]:
+        return self.windows.parts
+
+    def update(self, blocks: Iterable[Block]) -> None:
+        for block in blocks:
+            places = self.placed(block.X)
+            for sample, centre, half in zip(self.samples, self.centres, self.halves, strict=True):
+                inside = (np.abs(places - centre) <= half).all(axis=1)
+                if inside.any():
+                    sample.update([block.where(inside)])
 
 
 def with_chosen_kernel(

@@ -97,11 +97,6 @@ class GridFourierFeatures(SpectralFeatures):
             0.0 if lattice is None else max(1.0 - float(np.square(lattice.amplitudes).sum()), 0.0)
         )
 
-    @property
-    def square(self) -> float | None:
-        """The sum of squares of a row, where every wave has its cosine and its sine."""
-        return None if self.n_components % 2 or self.lattice is None else 1.0 - self.left_out
-
 
 def balanced_grid(
     kernel: ShiftInvariantKernel, n_points: int, ranges: Floats

@@ -16,8 +16,9 @@ OPTIONS = {
         click.option(
             "--grid",
             metavar="N[,N...]",
-            help="Predict a grid in the place of DATA, of so many points along every input; "
-            "PRED.h5 may be .nc or .zarr then, which take xarray.",
+            help="Predict a grid in the place of DATA, of so many points along each of up to three "
+            "inputs: y_pred has a dimension for each, and a dataset of its name, or x0 and so on, "
+            "the coordinates.  PRED.h5 may be .nc or .zarr then, which take xarray.",
         ),
         click.option(
             "--extent",
@@ -31,21 +32,15 @@ OPTIONS = {
 _OF_ROWS = ("x", "delimiter", "on_bad_rows", "support")
 
 
-def check_predictions(options: dict[str, Any], model: Any) -> None:  # noqa: ARG001
-    """Raise ParameterError if there is neither a grid nor a file of rows."""
-    if not (options["grid"] or options["extent"] or options["data"]):
-        raise ParameterError("there is nothing to predict; name files of rows, or give --grid.")
-
-
 def predict(console: Console, model: Any, options: dict[str, Any]) -> bool:
     """Predict a grid where one is asked for, and say whether it is."""
     from streamkern.extensions.fields.grid_prediction import grid_to_file
     from streamkern.models.fitted_ridge import FittedRidge
 
     if not (options["grid"] or options["extent"]):
-        return False
-    if options["interval"] is not None:
-        raise ParameterError(shared.NO_INTERVAL)
+        if options["data"]:
+            return False
+        raise ParameterError("there is nothing to predict; name files of rows, or give --grid.")
     if options["data"] or not options["grid"]:
         raise ParameterError(
             "a grid, whose ends are --extent, is predicted in the place of DATA; give either rows "

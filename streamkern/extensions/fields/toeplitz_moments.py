@@ -6,7 +6,6 @@ points, and a non-uniform fast Fourier transform makes these for far less than D
 """
 
 from collections.abc import Iterable
-from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -58,13 +57,6 @@ class ToeplitzGram:
             np.ravel_multi_index(tuple(each.T), self.shape, mode="wrap")
             for each in (lattice.indices, -lattice.indices - 1)
         )
-
-    def __add__(self, other: "ToeplitzGram") -> "ToeplitzGram":
-        """Return that of the sums over both sets of rows."""
-        both = copy(self)
-        both.spectrum = self.spectrum + other.spectrum
-        both.beside = self.beside + other.beside
-        return both
 
     def times(self, vectors: Array) -> Floats:
         """Return products (D, k) of vectors (D, k), two in a complex transform."""

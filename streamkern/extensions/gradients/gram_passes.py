@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -73,10 +71,11 @@ class GramTransforms:
 
     def __init__(self, sums: FoldStatistics, n_threads: int, *, intercept: bool) -> None:
         parts = dict(sorted(sums.parts.items()))
-        self.leading = leading_part(sums.total(), intercept=intercept)
+        every: Any = sums.total()
+        self.leading = leading_part(every, intercept=intercept)
         self.block = self.leading.preconditioner
         self.operators = {fold: part.gram_operator(n_threads) for fold, part in parts.items()}
-        self.whole = reduce(add, self.operators.values())
+        self.whole = every.gram_operator(n_threads)
 
     def of_folds(self, vectors: Array, label: str) -> dict[int, Floats]:  # noqa: ARG002  as of passes
         return {fold: operator.times(vectors) for fold, operator in self.operators.items()}

@@ -101,7 +101,7 @@ class SumsFootprint(IterativeFootprint):
 
     features = 0
     products_saved = 0
-    costs: ClassVar[Any]  # of such sums, by the solver of their own
+    own_solver: ClassVar[Any]  # which knows what they take
 
     @classmethod
     def n_dealt(cls, chunks: Chunks, source: Source, feature_bytes: int) -> int:  # noqa: ARG003
@@ -111,17 +111,17 @@ class SumsFootprint(IterativeFootprint):
     @classmethod
     def chunks(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> Chunks:  # noqa: ARG003
         """Return how rows are cut up."""
-        found: Chunks = cls.costs.chunks(source, n_components, n_folds)
+        found: Chunks = cls.own_solver.chunks(source, n_components, n_folds)
         return found
 
     def pass_flops(self, n_shards: int) -> float:
         """Return the multiply-adds that take as long as the sums."""
         n, q = self.source.n_samples, self.source.n_targets
-        return float(self.costs.flops(n, self.n_components, q, n_shards))
+        return float(self.own_solver.flops(n, self.n_components, q, n_shards))
 
     def sums(self, n_strips: int = 1) -> int:  # noqa: ARG002  there is no triangle
         """Return the sums of one fold."""
-        return int(self.costs.sum_bytes(self.n_components, self._factors))
+        return int(self.own_solver.sum_bytes(self.n_components, self._factors))
 
     @property
     def _factors(self) -> int:
@@ -130,7 +130,9 @@ class SumsFootprint(IterativeFootprint):
     def multiplying(self, threads: int) -> int:
         """Return what a process holds that sums."""
         sizes = self.n_components, self._factors, self.block_rows, self.shard_rows
-        task = self.folds_at_once * self.sums() + self.costs.transform_bytes(*sizes) + self.blocks
+        task = (
+            self.folds_at_once * self.sums() + self.own_solver.transform_bytes(*sizes) + self.blocks
+        )
         return PROCESS_BYTES + self.map + threads * task + self.waiting + self.sample
 
     @property
@@ -148,6 +150,6 @@ def of(own_solver: Any) -> type[Footprint]:
     """Return what gradients need, of a map that has a solver of its own if so."""
     if own_solver is None:
         return IterativeFootprint
-    costs = own_solver.costs
-    more = {"costs": costs, "plan_class": staticmethod(partial(SumsPlan, costs=costs))}
+    plan_class = staticmethod(partial(SumsPlan, own_solver=own_solver))
+    more = {"own_solver": own_solver, "plan_class": plan_class}
     return type("OwnSumsFootprint", (SumsFootprint,), more)

@@ -66,12 +66,12 @@ class SumsPlan(IterativePlan):
     """A job by sums that tell the products of any vectors, in the place of passes."""
 
     sums_waves: bool = True
-    costs: Any = None  # of the sums, by the solver that makes them
+    own_solver: Any = None  # which knows what the sums take
 
     stored_bytes: ClassVar[int] = 0
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: each for name, each in super().as_dict().items() if name != "costs"}
+        return {name: each for name, each in super().as_dict().items() if name != "own_solver"}
 
     @property
     def fewest_rows(self) -> int:
@@ -81,12 +81,12 @@ class SumsPlan(IterativePlan):
     @property
     def _pass_flops(self) -> float:
         sizes = self.n_rows, self.n_components, self.n_targets, self.n_shards
-        return float(self.costs.flops(*sizes))
+        return float(self.own_solver.flops(*sizes))
 
     def total_seconds(self, *, from_rows: bool) -> float:  # noqa: ARG002
         """Return a careful guess of what the sums take, and products by them."""
         flops = float(self.n_components) * (
-            _BETWEEN * self._vectors**2 + self.costs.a_product * self._vectors
+            _BETWEEN * self._vectors**2 + self.own_solver.a_product * self._vectors
         )
         return self.seconds + flops / rough_flops_per_second("double")
 

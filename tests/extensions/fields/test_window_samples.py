@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from dask.tokenize import tokenize
 
-from streamkern.extensions.fields.window_samples import WindowSamples
+from streamkern.extensions.fields.field_kernel import WindowSamples
 from streamkern.features.base import stream
 from streamkern.sources import Block
 from streamkern.statistics import RowSample

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamkern import Matern
-from streamkern.extensions.fields import nufft_predictions
+from streamkern.extensions.fields import waves
 from streamkern.extensions.fields.frequency_grid import GridFourierFeatures
 from streamkern.features import Combinations, Standardized, Standardizer
 from streamkern.predict.predictor import PredictionBuffers, Predictor
@@ -25,8 +25,8 @@ def lattice_predictor(p, q=1, D=1201, rank=None, precision="single"):
 @pytest.mark.parametrize(("q", "rank"), [(1, None), (3, None), (2, 5)])
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_predictions_are_sums_of_features(monkeypatch, p, q, rank, precision):
-    monkeypatch.setattr(nufft_predictions, "_VALUES", 128 * q)  # in several parts
-    monkeypatch.setattr(nufft_predictions.NufftPredictions, "take_less", lambda *_: True)
+    monkeypatch.setattr(waves, "_VALUES", 128 * q)  # in several parts
+    monkeypatch.setattr(waves.NufftPredictions, "take_less", lambda *_: True)
     monkeypatch.delattr(PredictionBuffers, "predict")
     predictor, X, expected = lattice_predictor(p, q, rank=rank, precision=precision)
     X[7], expected[7], X[9], expected[9] = np.nan, np.nan, np.inf, np.nan
@@ -37,5 +37,5 @@ def test_predictions_are_sums_of_features(monkeypatch, p, q, rank, precision):
 @pytest.mark.parametrize(("q", "D", "n"), [(1, 100, 300), (1, 1201, 3), (50, 1201, 300)])
 def test_features_are_made_where_they_take_less(monkeypatch, q, D, n):
     predictor, X, expected = lattice_predictor(2, q, D)
-    monkeypatch.delattr(nufft_predictions.NufftPredictions, "predict")
+    monkeypatch.delattr(waves.NufftPredictions, "predict")
     np.testing.assert_allclose(predictor.predict(X[:n]), expected[:n], rtol=0, atol=1e-4)
