@@ -88,7 +88,7 @@ def transforms(path: Path, model: Any) -> float:
     """Return the seconds of the transforms alone, on all cores, of rows that are in memory."""
     import finufft
 
-    from streamkern.features import lattice_of
+    from streamkern.extensions.fields.waves import lattice_of
     from streamkern.features.abilities import innermost
 
     lattice: Any = lattice_of(innermost(model.feature_map_))

@@ -22,6 +22,10 @@ _NAMES = {
     "estimators.comparison": "compare",
     "estimators.exact_kernel_ridge": "ExactKernelRidge",
     "estimators.random_feature_ridge": "RandomFeatureRidge",
+    "estimators.transformers": (
+        "Identity Nystroem QuasiRandomFourierFeatures RandomFourierFeatures "
+        "StructuredFourierFeatures"
+    ),
     "monitor": "progress",
     "sources": "open_hdf5",
     "statistics": "ColumnStatistics Moments",

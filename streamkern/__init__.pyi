@@ -6,10 +6,18 @@ from streamkern.estimators.base import load
 from streamkern.estimators.comparison import compare
 from streamkern.estimators.exact_kernel_ridge import ExactKernelRidge
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
+from streamkern.estimators.transformers import (
+    Identity,
+    Nystroem,
+    QuasiRandomFourierFeatures,
+    RandomFourierFeatures,
+    StructuredFourierFeatures,
+)
 from streamkern.extensions.classes.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.extensions.classes.random_feature_classifier import RandomFeatureClassifier
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
 from streamkern.extensions.export.onnx import to_onnx
+from streamkern.extensions.fields.grid_transformer import GridFourierFeatures
 from streamkern.extensions.integers.integer_moments import IntegerMoments
 from streamkern.extensions.report.html_page import write_report
 from streamkern.extensions.report.importance import permutation_importance
@@ -17,14 +25,6 @@ from streamkern.extensions.report.model_plots import ModelPlots
 from streamkern.extensions.sparse.sparsify import sparsify
 from streamkern.extensions.tables.recipe import Recipe, read_recipe
 from streamkern.extensions.tables.table_conversion import convert
-from streamkern.extensions.transformers.feature_maps import (
-    GridFourierFeatures,
-    Identity,
-    Nystroem,
-    QuasiRandomFourierFeatures,
-    RandomFourierFeatures,
-    StructuredFourierFeatures,
-)
 from streamkern.features import FeatureMap
 from streamkern.kernels import (
     Cauchy,

@@ -29,6 +29,8 @@ class Extension(NamedTuple):
     rows: Mapping[str, str] = {}  # and those that say it in rows of words
     encodings: Mapping[str, str] = {}  # of targets, by what a report has of them
     solvers: Mapping[str, str] = {}  # what holds the normal equations
+    # Modules of feature maps, by the names of these in options or files.
+    maps: Mapping[str, str] = {}
     files: Mapping[str, str] = {}  # what opens files of rows, by endings of names; of URLs '://'
 
 
@@ -61,6 +63,12 @@ EXTENSIONS = {
         names={"IntegerMoments": "integer_moments"}, solvers={"integers": "integer_system.Integers"}
     ),
     "growing": Extension(),
+    "fields": Extension(
+        names={"GridFourierFeatures": "grid_transformer"},
+        options={"predict": "grid_options"},
+        solvers={"Toeplitz": "toeplitz.Toeplitz"},
+        maps={"grid": "frequency_grid", "trend": "trend"},
+    ),
     "sparse": Extension(names={"sparsify": "sparsify"}),
     "clusters": Extension(options={"place": "cluster_option"}),
     "components": Extension(
@@ -70,15 +78,6 @@ EXTENSIONS = {
             "transform": "Take every row of a data set to its scores along principal components.",
         },
         models={"streamkern-pca": "fitted_components.FittedComponents"},
-    ),
-    "transformers": Extension(
-        names=dict.fromkeys(
-            (
-                *("GridFourierFeatures", "Identity", "Nystroem", "QuasiRandomFourierFeatures"),
-                *("RandomFourierFeatures", "StructuredFourierFeatures"),
-            ),
-            "feature_maps",
-        )
     ),
     "export": Extension(
         names={"to_onnx": "onnx"},
@@ -155,6 +154,20 @@ def solvers() -> dict[str, Any]:
     """Return the solvers of extensions that are there, by name."""
     found = [(ext, EXTENSIONS[ext].solvers) for ext in installed()]
     return {name: _attribute(ext, path) for ext, each in found for name, path in each.items()}
+
+
+def import_maps() -> None:
+    """Import what declares the feature maps of extensions that are there."""
+    for ext in installed():
+        for module in EXTENSIONS[ext].maps.values():
+            extension(ext, module)
+
+
+def check_map(name: str) -> None:
+    """Raise MissingExtensionError if a feature map is one of an extension that is not there."""
+    for ext, each in EXTENSIONS.items():
+        if name in each.maps:
+            extension(ext, each.maps[name])
 
 
 def opener(name: str) -> Any:

@@ -67,7 +67,7 @@ def usual_handlers():
 @pytest.fixture
 def small_shards(monkeypatch):
     """Cut rows into shards of 200, and these into blocks of 100."""
-    monkeypatch.setattr("streamkern.parameters.chunking._SHARD_ROWS", (200, 200))
+    monkeypatch.setattr("streamkern.parameters.chunking.SHARD_ROWS", (200, 200))
     monkeypatch.setattr("streamkern.parameters.chunking._BLOCK_ROWS", (100, 100))
     monkeypatch.setattr("streamkern.parameters.chunking._COLUMN_BLOCK_ROWS", 100)
 

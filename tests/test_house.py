@@ -14,6 +14,7 @@ from rows_read import python
 import streamkern
 from streamkern import registry
 from streamkern.cli import CORE
+from streamkern.features import MAPS
 
 ROOT = Path(streamkern.__file__).parent
 DELETED = registry.installed() != list(registry.EXTENSIONS)
@@ -61,8 +62,8 @@ ALLOWED = {
     "matplotlib": ("extensions/report/",),
     "sklearn": (
         *("features/landmarks.py", "models/", "estimators/", "extensions/classes/"),
-        *("extensions/transformers/", "extensions/report/importance.py"),
-        *("extensions/sparse/selection.py", "runtime/private_names.py"),
+        *("extensions/report/importance.py", "extensions/sparse/selection.py"),
+        "runtime/private_names.py",
     ),
 }
 
@@ -148,6 +149,8 @@ def test_every_extension_is_in_the_table_with_modules_that_have_what_it_says():
             assert registry.extension(name, module).OPTIONS[place]
         for module in each.files.values():
             assert registry.extension(name, module).__doc__
+        for declared, module in each.maps.items():
+            assert MAPS[declared].__module__.endswith(f".{name}.{module}")
         for path in (
             *each.tables.values(),
             *each.rows.values(),

@@ -22,9 +22,8 @@ from streamkern.features import (
     gradients,
     gram_map,
     has_gradients,
+    innermost,
     kernel_diagonal,
-    lattice_of,
-    left_out,
     round_into,
     solve_map,
     trended,
@@ -38,7 +37,7 @@ from streamkern.runtime.scratch import Scratch
 MODULE = '''
 import numpy as np
 from streamkern.features import KernelMap
-from streamkern.extensions.transformers.feature_maps import KernelTransformer
+from streamkern.estimators.transformers import KernelTransformer
 
 class Ramps(KernelMap):
     """Positive parts of random projections."""
@@ -155,8 +154,8 @@ def test_a_map_without_abilities_is_small_and_told_so_where_one_is_asked_for(squ
         assert compress(phi, coef) == (phi, coef)
         assert uncombined(phi) is gram_map(phi) is unwhitened(phi) is phi
         assert solve_map(phi) == (phi, None)
-        assert (bounds(phi), lattice_of(phi), trended(phi), kernel_diagonal(phi, X)) == (None,) * 4
-        assert (left_out(phi), has_gradients(phi)) == (0.0, False)
+        assert (bounds(phi), trended(phi), kernel_diagonal(phi, X)) == (None,) * 3
+        assert (innermost(phi).left_out, has_gradients(phi)) == (0.0, False)
         with pytest.raises(ParameterError, match="'squares' have no gradients; take a map"):
             gradients(phi, X, coef[:, 0])
         with pytest.raises(ParameterError, match="'squares' have no bound to round them by; take"):

@@ -15,7 +15,6 @@ import streamkern
 from streamkern import (
     ExactKernelRidge,
     Gaussian,
-    GridFourierFeatures,
     Identity,
     Nystroem,
     QuasiRandomFourierFeatures,
@@ -75,18 +74,16 @@ CASES = (
     Case(RandomFeatureRidge(n_components=32), WEIGHTS | BY_NAME),
     Case(ExactKernelRidge(), DENSE),
     Case(ExactKernelRidge(alpha="loo"), LEFT_OUT),
+    Case(RandomFourierFeatures(n_components=16)),
+    Case(RandomFourierFeatures(n_components=16, paired=False)),
+    Case(QuasiRandomFourierFeatures(n_components=16)),
+    Case(StructuredFourierFeatures(n_components=16)),
+    Case(Nystroem(n_components=16), LANDMARKS),
+    Case(Identity()),
 )
 
-if "transformers" in installed():
-    CASES += (
-        Case(RandomFourierFeatures(n_components=16)),
-        Case(RandomFourierFeatures(n_components=16, paired=False)),
-        Case(QuasiRandomFourierFeatures(n_components=16)),
-        Case(StructuredFourierFeatures(n_components=16)),
-        Case(GridFourierFeatures(n_components=16), FEW_INPUTS),
-        Case(Nystroem(n_components=16), LANDMARKS),
-        Case(Identity()),
-    )
+if "fields" in installed():
+    CASES += (Case(streamkern.GridFourierFeatures(n_components=16), FEW_INPUTS),)
 
 if "classes" in installed():
     CASES += (

@@ -11,7 +11,6 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from streamkern.choice.field_kernel import with_chosen_kernel
 from streamkern.choice.held_out_trial import HeldOutResult, HeldOutTrial, Sample, far_steps
 from streamkern.choice.time_limit import TimeLimit
 from streamkern.choice.trials import Trial
@@ -68,7 +67,10 @@ def chosen_features(
         learning = extension("search", "metric_learning")
         kernel, summary, learnt = learning.best_metric(summary, options, context.plan)
         context = replace(context, options=replace(options, kernel=kernel))
-    return *with_chosen_kernel(context, summary), learnt
+    if context.options.chooses_kernel:
+        choose = extension("fields", "field_kernel").with_chosen_kernel
+        context, summary = choose(context, summary)
+    return context, summary, learnt
 
 
 def in_given_metric(summary: ColumnSummary, metric: GivenMetric) -> ColumnSummary:
@@ -141,8 +143,8 @@ def with_chosen_scale(
     trials, the fewest or more of them.
     """
     begun, options = time.perf_counter(), context.options
-    is_open = options.chooses_kernel and not options.has_grid
-    is_field = options.chooses_kernel and options.has_grid
+    is_open = options.chooses_kernel and not options.is_field
+    is_field = options.chooses_kernel and options.is_field
     if options.scale != AUTO and not is_open:
         return context, summary
     scales, options = {options.scale: summary}, replace(options, chooses_kernel=is_open)

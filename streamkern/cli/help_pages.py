@@ -10,7 +10,9 @@ from typing import Any
 
 import click
 
+from streamkern.errors import MissingExtensionError
 from streamkern.errors.formatting import meant
+from streamkern.registry import check_map
 
 # By the names of parameters; what is of one command alone stands first, without a group.
 GROUPS = {
@@ -109,5 +111,9 @@ class NearChoice(click.Choice[str]):
     """A choice that names the nearest value."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        try:
+            check_map(str(value))
+        except MissingExtensionError as error:
+            return str(error)
         told = super().get_invalid_choice_message(value, ctx)
         return told.removesuffix(".") + meant(str(value), map(str, self.choices)) + "."

@@ -13,6 +13,7 @@ from streamkern.errors import ParameterError
 from streamkern.kernels import Kernel, length_scale_of, parsed_kernel
 from streamkern.parameters.option import Option  # noqa: TC001  of annotations that are read
 from streamkern.parameters.parameters import AUTO, DEFAULT_KERNEL, OPTIONS, Parameters
+from streamkern.registry import installed
 
 # Parameters of a map, of the moments that it makes, and of what is made of moments.
 OF_MAPS = ("kernel", "feature_map", "paired", "standardize", "precision", "random_state")
@@ -34,6 +35,9 @@ def parameter_options(*names: str, **changes: dict[str, Any]) -> list[Decorator]
     """
     made = []
     for field in OPTIONS:
+        belongs = field.metadata["option"].extension
+        if belongs is not None and belongs not in installed():
+            continue
         if not names or field.name in names:
             made.append(_parameter_option(field, changes.get(field.name, {})))
             if field.name == "kernel":

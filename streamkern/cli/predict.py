@@ -1,20 +1,15 @@
 """`streamkern predict`."""
 
-import time
 from typing import Any
 
 import click
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Console, command
-from streamkern.cli.job import check_outputs, place_of
-from streamkern.cli.parameter_options import numbers_of, parameter_options
+from streamkern.cli.parameter_options import parameter_options
 from streamkern.cli.row_files import write_rows
 from streamkern.errors import ModelFileError, ParameterError
 from streamkern.registry import more_options
-
-# How rows are read.
-_OF_ROWS = ("x", "delimiter", "on_bad_rows", "support")
 
 
 @command(
@@ -33,18 +28,6 @@ _OF_ROWS = ("x", "delimiter", "on_bad_rows", "support")
         help="Write the ends of intervals that hold so many per cent of new targets, as y_lower "
         "and y_upper.",
     ),
-    click.option(
-        "--grid",
-        metavar="N[,N...]",
-        help="Predict a grid in the place of DATA, of so many points along every input; PRED.h5 "
-        "may be .nc or .zarr then, which take xarray.",
-    ),
-    click.option(
-        "--extent",
-        metavar="LOW,HIGH[,LOW,HIGH...]",
-        help="Where the grid begins and ends along every input; by default the range of the rows "
-        "of the fit.",
-    ),
     *parameter_options("on_bad_rows"),
     *shared.place_options,
     shared.force_option,
@@ -52,7 +35,6 @@ _OF_ROWS = ("x", "delimiter", "on_bad_rows", "support")
         "streamkern predict model.h5 new.csv --out predictions.csv",
         "streamkern predict model.h5 test.h5 --out predictions.h5 --std",
         "streamkern predict model.h5 new.csv --out predictions.csv --interval 90",
-        "streamkern predict field.h5 --grid 400,300 --out map.h5 --std",
     ),
 )
 def predict(console: Console, **options: Any) -> None:
@@ -71,62 +53,32 @@ def predict(console: Console, **options: Any) -> None:
     Of a classifier, y_pred holds labels, and a dataset classes all of them; with --proba, a
     dataset y_proba holds a column of probabilities for each.
 
-    With --grid, a field of up to three inputs is predicted on a grid: y_pred has a dimension for
-    every input, along which a dataset of its name, or x0 and so on, holds the coordinates.
-
     With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN, or as an empty
     text.
     """
     from streamkern.estimators.loading import load_fitted
 
     model: Any = load_fitted(options["model"], "prediction_writer", with_equations=options["std"])
-    if not (options["grid"] or options["extent"] or options["data"]):
-        raise ParameterError("there is nothing to predict; name files of rows, or give --grid.")
-    for each in more_options("predict"):
-        each.check_predictions(options, model)
+    others = more_options("predict")
+    for each in others:
+        if hasattr(each, "check_predictions"):
+            each.check_predictions(options, model)
     if options["std"] and model.equations is None:
         raise ModelFileError(
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
             f"it again without --compact."
         )
-    if options["interval"] is not None and (options["grid"] or not hasattr(model, "interval")):
+    if options["interval"] is not None and (options.get("grid") or not hasattr(model, "interval")):
         raise ParameterError(
             "--interval is for rows that a regression predicts, not for classes or grids; take "
             "--proba or --std, or leave it out."
         )
-    if options["grid"] or options["extent"]:
-        _predict_grid(console, model, options)
+    if any(each.predict(console, model, options) for each in others if hasattr(each, "predict")):
         return
+    if not options["data"]:
+        raise ParameterError("there is nothing to predict; name files of rows.")
     level, out = options["interval"], options["out"]
     asked = options | {"interval": None if level is None else level / 100}
     write, datasets, missing = model.prediction_writer(asked)
     what = f"predictions in {out}:{' and '.join(['y_pred', *datasets])}"
     write_rows(console, options, model, write, what=what, missing=missing, predictions=out)
-
-
-def _predict_grid(console: Console, model: Any, options: dict[str, Any]) -> None:
-    from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.models.grid_prediction import grid_to_file
-
-    if options["data"] or not options["grid"]:
-        raise ParameterError(
-            "a grid, whose ends are --extent, is predicted in the place of DATA; give either rows "
-            "or --grid."
-        )
-    if not isinstance(model, FittedRidge):
-        raise ParameterError(
-            f"a grid is predicted by one regression, which {options['model']} is not; predict rows."
-        )
-    shared.refuse_given(_OF_ROWS, "is for rows, of which a grid has none; leave it out.")
-    points, extent = numbers_of(options["grid"], "--grid", kind=int), None
-    if options["extent"]:
-        ends = numbers_of(options["extent"], "--extent")
-        extent = [ends[j : j + 2] for j in range(0, len(ends), 2)]
-    begun, out = time.perf_counter(), options["out"]
-    check_outputs(options)
-    with place_of(console, options):
-        how: Any = {"return_std": options["std"], "force": options["force"]}
-        shape = grid_to_file(model, points, out, extent, **how)
-    more = " and y_std" * options["std"]
-    console.line(f"{' x '.join(f'{n:,}' for n in shape)} predictions in {out}:y_pred{more}")
-    console.result({"shape": list(shape), "seconds": time.perf_counter() - begun})

@@ -14,8 +14,8 @@ from streamkern.estimators.docstrings import documented
 from streamkern.estimators.feature_estimator import FeatureEstimator
 from streamkern.estimators.problems import Problem, Regression
 from streamkern.kernels import Kernel
-from streamkern.models.grid_prediction import GridPrediction, predicted_grid
 from streamkern.parameters.parameters import AUTO
+from streamkern.registry import extension
 from streamkern.runtime.events import job
 from streamkern.solve import NormalEquations
 from streamkern.sources.containers import keeps_coordinates
@@ -122,7 +122,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
 
     def predict_grid(
         self, points: Sequence[Any], extent: Any = None, *, return_std: bool = False
-    ) -> GridPrediction:
+    ) -> Any:
         """Predict all points of a grid, an axis for every input.
 
         Parameters
@@ -146,7 +146,8 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         ParameterError
             If there is not an axis for every input, or no extent is known.
         """
-        return predicted_grid(self._current_model, points, extent, return_std=return_std)
+        predicted = extension("fields", "grid_prediction").predicted_grid
+        return predicted(self._current_model, points, extent, return_std=return_std)
 
     def normal_equations(self) -> NormalEquations:
         """Return the normal equations, or raise ModelFileError if they were not saved."""

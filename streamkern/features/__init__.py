@@ -4,31 +4,33 @@ A map of your own derives from `FeatureMap`: read `base.py`.  If it is drawn for
 `KernelMap` in `kernel_map.py` leaves less to write; `random_fourier.py` has examples.
 """
 
-# ruff: noqa: I001  families are listed in the order in which they are declared
+# ruff: noqa: E402, I001  families are listed in the order in which they are declared
 from streamkern.features.base import LEVELS, FeatureMap
 from streamkern.features.families import FAMILIES, MAPS, Family
 from streamkern.features.kernel_map import Combinations, KernelMap
 from streamkern.features.random_fourier import RandomFourierFeatures, StructuredFourierFeatures
 from streamkern.features.quasi_random import QuasiRandomFourierFeatures
-from streamkern.features.frequency_grid import GridFourierFeatures
+from streamkern.registry import import_maps
+
+import_maps()
+
 from streamkern.features.standardizer import Standardizer
 from streamkern.features.standardized import Identity, Standardized
 from streamkern.features.nystroem import Nystroem
 from streamkern.features.cosines import Cosines
 from streamkern.features.kernel_values import KernelColumns
-from streamkern.features.trend import Trend, Trended
 from streamkern.features.abilities import (
     Bounded, FromRows, apply_r, bounds, combined, compress, drawn_from, gradients, gram_map,
-    has_gradients, kernel_diagonal, lattice_of, left_out, round_into, solve_map, trend_and_angles,
-    trended, uncombined, unwhitened,
+    has_gradients, innermost, kernel_diagonal, round_into, solve_map, trended, uncombined,
+    unwhitened,
 )  # fmt: skip
 
 __all__ = [
     "FAMILIES", "LEVELS", "MAPS", "Bounded", "Combinations", "Cosines", "Family", "FeatureMap",
-    "FromRows", "GridFourierFeatures", "Identity", "KernelColumns", "KernelMap", "Nystroem",
+    "FromRows", "Identity", "KernelColumns", "KernelMap", "Nystroem",
     "QuasiRandomFourierFeatures", "RandomFourierFeatures", "Standardized", "Standardizer",
-    "StructuredFourierFeatures", "Trend", "Trended", "apply_r", "bounds", "combined", "compress",
-    "drawn_from", "gradients", "gram_map", "has_gradients", "kernel_diagonal", "lattice_of",
-    "left_out", "round_into", "solve_map", "trend_and_angles", "trended", "uncombined",
+    "StructuredFourierFeatures", "apply_r", "bounds", "combined", "compress",
+    "drawn_from", "gradients", "gram_map", "has_gradients", "innermost", "kernel_diagonal",
+    "round_into", "solve_map", "trended", "uncombined",
     "unwhitened",
 ]  # fmt: skip

@@ -1,8 +1,8 @@
 """What only some maps can do, and a function for each that asks a map for it.
 
-A map of one's own has such an ability by the methods of its protocol.  Lattices, trends and
-combinations at landmarks are those of classes here.  The functions see through `Standardized`,
-whose inner map they give standardised rows, and through `Combinations`.
+A map of one's own has such an ability by the methods of its protocol.  Combinations at landmarks
+are those of classes here.  The functions see through `Standardized`, whose inner map they give
+standardised rows, and through `Combinations`.
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -12,15 +12,17 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
-from streamkern.features.frequency_grid import GridFourierFeatures
 from streamkern.features.kernel_map import Combinations
 from streamkern.features.kernel_values import LandmarkFeatures
 from streamkern.features.landmarks import diagonal
-from streamkern.features.lattice import Lattice
 from streamkern.features.nystroem import Nystroem
 from streamkern.features.standardized import StandardisedExactly, Standardized
-from streamkern.features.trend import Trended
 from streamkern.runtime.scratch import Scratch
+
+NO_CHOICE_BESIDE_TREND = (
+    "features are not chosen beside a trend, which comes first; leave out sparse (--sparse), or "
+    "the trend."
+)
 
 
 @runtime_checkable
@@ -165,9 +167,9 @@ def kernel_diagonal(feature_map: FeatureMap, X: Array) -> Floats | None:
     if not isinstance(feature_map, Combinations):
         return None
     inner = feature_map.inner
-    known, lattice = kernel_diagonal(inner, X), lattice_of(inner)
-    if known is None and lattice and not lattice.n_before and inner.n_components % 2 == 0:
-        return np.full(len(X), 1.0 - left_out(inner))
+    known = kernel_diagonal(inner, X)
+    if known is None and inner.is_field and inner.n_components % 2 == inner.n_terms == 0:
+        return np.full(len(X), 1.0 - inner.left_out)  # of whole pairs of waves
     if known is None:  # |phi(x)|^2, where the map leaves nothing else out
         known = np.empty(len(X))
         for rows in cached_slices(len(X), inner.n_components):
@@ -175,36 +177,10 @@ def kernel_diagonal(feature_map: FeatureMap, X: Array) -> Floats | None:
     return known
 
 
-def trended(feature_map: FeatureMap) -> Trended | None:
-    """Return the trend, which is much larger than the field beside it, or None without any."""
+def trended(feature_map: FeatureMap) -> Any:
+    """Return the map with its trend, which is much larger than the field, or None without any."""
     inner = innermost(feature_map)
-    return inner if isinstance(inner, Trended) else None
-
-
-def lattice_of(feature_map: FeatureMap) -> Lattice | None:
-    """Return of pairs of waves whose frequencies are equispaced which of them they are, or None."""
-    if isinstance(feature_map, Standardized):
-        return lattice_of(feature_map.inner)
-    if isinstance(feature_map, Trended):
-        found = lattice_of(feature_map.inner)
-        return None if found is None else found._replace(n_before=len(feature_map.unit))
-    return feature_map.lattice if isinstance(feature_map, GridFourierFeatures) else None
-
-
-def left_out(feature_map: FeatureMap) -> float:
-    """Return what of k(x, x) = 1 the squares of waves on a lattice leave out, 0 of others."""
-    lattice = lattice_of(innermost(feature_map))
-    return 0.0 if lattice is None else max(1.0 - float(np.square(lattice.amplitudes).sum()), 0.0)
-
-
-def trend_and_angles(feature_map: FeatureMap, cell: Floats, X: Array) -> tuple[Floats, Floats]:
-    """Return the trend (n, k) of rows, and the angles (n, p) of one cell along every input."""
-    rows, trend, beside = np.asarray(X), np.empty((len(X), 0)), trended(feature_map)
-    if isinstance(feature_map, Standardized):
-        rows = feature_map.standardizer(rows)
-    if beside:
-        trend, rows = beside.trend_and_rest(rows)
-    return trend, rows * cell
+    return inner if inner.n_terms else None
 
 
 def bounds(feature_map: FeatureMap) -> Any:

@@ -56,6 +56,11 @@ class FeatureMap(ABC):
         Leading parts are of multiples of so many features; 0 where there are none.
     exact_rows : bool
         Whether something is subtracted from rows, so that they are to come in double.
+    is_field : bool
+        Whether they are waves that are laid for the range of all rows, as of the extension
+        `fields`, which knows their sums and chooses their kernel.
+    left_out, n_terms : float and int
+        What of k(x, x) their squares leave out, and how many before them are terms of a trend.
     takes_sparse : bool
         Whether features of sparse rows are made of what is stored; else some rows at a time are
         made dense.
@@ -66,6 +71,9 @@ class FeatureMap(ABC):
     no_part: ClassVar[str] = "this map has no part of {} features that stands for the whole."
     nesting: int = 0
     exact_rows: ClassVar[bool] = False
+    is_field: ClassVar[bool] = False
+    left_out: float = 0.0
+    n_terms: int = 0
     takes_sparse: bool = False
     n_features: int = 0
     n_components: int

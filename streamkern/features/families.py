@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern._typing import Array
 from streamkern.errors import ModelFileError, ParameterError
+from streamkern.registry import check_map
 
 if TYPE_CHECKING:
     from streamkern.features.base import FeatureMap
@@ -74,6 +75,7 @@ class _Maps(dict[str, "type[FeatureMap]"]):
                 f"the map {name!r} of the file is gone: streamkern 0.1.0 of {_GONE[name]} or "
                 f"before reads the file; fit again with another map, such as 'nystroem'."
             )
+        check_map(name)
         raise ModelFileError(
             f"the map {name!r} of the file is not declared here; import the module that declares "
             f"it, and load the file again."

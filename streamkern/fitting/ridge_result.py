@@ -12,7 +12,7 @@ import numpy as np
 
 from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import warn
-from streamkern.features import FeatureMap, left_out, trended
+from streamkern.features import FeatureMap, innermost, trended
 from streamkern.fitting.ridge_path import RidgePath
 from streamkern.models.feature_rounding import rounding_errors, rounding_note, share_of_rounding
 from streamkern.models.fitted_ridge import FittedRidge, Outcome
@@ -22,13 +22,7 @@ from streamkern.models.held_out_predictors import (
     squared_errors_of,
     unseen,
 )
-from streamkern.models.report_facts import (
-    as_stored,
-    facts_of,
-    kernel_facts,
-    sizes_as_dict,
-    trend_facts,
-)
+from streamkern.models.report_facts import as_stored, facts_of, kernel_facts, sizes_as_dict
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.passes.column_summary import block_of
@@ -36,6 +30,7 @@ from streamkern.predict.deviation import without_rows
 from streamkern.predict.interval_fit import fitted_intervals
 from streamkern.predict.intervals import Intervals
 from streamkern.predict.predictor import Predictor
+from streamkern.registry import extension
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve import NormalEquations
@@ -132,11 +127,13 @@ def ridge_result(
         "sparse_method": parameters.sparse_method if is_sparse else None,
         "sparse_curve": None if sparsity is None else sparsity.as_dict(flat=flat),
         **facts_of(solution, equations, flat),
-        **trend_facts(predictor, equations, given.columns),
         **({"rounding_rmse": as_stored(rounding, flat)} if rounding.any() else {}),
         "errors_from": errors.source,
         "passes": report.get("passes", 0) + len(done),
     }
+    if trended(predictor.feature_map):
+        facts = extension("fields", "asked_trend").trend_facts
+        figures |= facts(predictor, equations, given.columns)
     if not given.completion.is_whole:
         D: Any = given.completion.n_components
         figures |= {"solver": "cg", "n_components": D}
@@ -201,6 +198,6 @@ def _intervals(
 
 def _unresolved(feature_map: FeatureMap, equations: NormalEquations, n_rows: int) -> str:
     """Return a note if the penalty is the least that a map allows, or ''."""
-    least = left_out(feature_map)
+    least = innermost(feature_map).left_out
     is_least = 0 < equations.alphas.min() <= 1.001 * least * equations.weight / n_rows
     return _UNRESOLVED.format(least) if is_least else ""

@@ -69,11 +69,11 @@ def _check_targets(context: FitContext, summary: ColumnSummary) -> None:
 def _crowding(context: FitContext, summary: ColumnSummary) -> Crowding | None:
     """Return how rows crowd, where folds choose the penalty and nobody named them.
 
-    A grid holds where no rows are.
+    A field holds where no rows are.
     """
     options = context.options
     of_distances = isinstance(options.kernel, ShiftInvariantKernel) and not options.is_identity
-    is_open = options.n_folds > 1 and options.fold_by == AUTO and not options.has_grid
+    is_open = options.n_folds > 1 and options.fold_by == AUTO and not options.is_field
     if not (is_open and of_distances) or context.source.sparse_row_bytes:
         return None
     return crowding(summary, partial(_regions, context, summary), options.random_state)

@@ -8,13 +8,10 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult
-from streamkern.features import compress, trended
 from streamkern.kernels import Kernel, length_scale_of
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
-from streamkern.predict.deviation import roots
-from streamkern.predict.predictor import Predictor
 from streamkern.solve import NormalEquations, RidgeSolution
 from streamkern.solvers.penalty_search import Size
 from streamkern.sources.columns import Columns, columns_of
@@ -46,35 +43,6 @@ def facts_of(solution: RidgeSolution, equations: NormalEquations, flat: bool) ->
     }
 
 
-def trend_facts(predictor: Predictor, equations: NormalEquations, columns: Columns) -> FitReport:
-    """Return the slopes of a trend, in units of the target by those of its inputs, with errors."""
-    feature_map, coef = compress(predictor.feature_map, predictor.coef, alike=True)
-    if (found := trended(feature_map)) is None:
-        return {}
-    standardizer: Any = feature_map.standardizer  # type: ignore[attr-defined]
-    names = columns.named(standardizer.columns.tolist())
-    centred = [f"({name} - mean)" for name in names]
-    variances: Floats | None = None
-    if equations.leading is not None or equations.gram.order == len(coef):  # else not known
-        told = equations.of_leading()
-        _, basis, weights = roots(told)
-        leverages = np.square(basis[: len(found.unit)], dtype=float) @ weights
-        leverages = leverages * np.divide(told.alphas, equations.alphas)
-        variances = equations.row_weight * leverages * equations.noise_variance
-    units = [np.prod(standardizer.deviation[[*term]]) for term in found.trend.terms] * found.unit
-    terms = []
-    for j, term in enumerate(found.trend.terms):
-        parts = [names[i] for i in term] if len(term) == 1 else [centred[i] for i in term]
-        error = None if variances is None else np.sqrt(variances[j])
-        facts = {"coefficient": coef[j], "deviation": error}
-        shown = {
-            name: None if each is None else as_stored(each / units[j], predictor.flat)
-            for name, each in facts.items()
-        }
-        terms.append({"term": " * ".join(parts), **shown})
-    return {"trend": terms}
-
-
 def as_stored(per_target: Floats, flat: bool) -> Any:
     """Return a number for a single target that is stored as (n,), else a list."""
     return float(per_target[0]) if flat else per_target.tolist()
@@ -96,9 +64,10 @@ def sizes_as_dict(sizes: Sequence[Size], flat: bool) -> dict[str, Any] | None:
 def known_columns(context: FitContext, summary: ColumnSummary) -> Columns:
     """Return the columns of rows, with the ranges of few inputs that are coordinates."""
     found, known = columns_of(context.source), summary.columns
-    if found.n_features > _MOST_RANGES or context.options.covariates:
+    p = found.n_features
+    if p > _MOST_RANGES or context.options.n_coordinates(p) < p:
         return found
-    ends = np.stack([known.minimum, known.maximum], axis=1)[: found.n_features]
+    ends = np.stack([known.minimum, known.maximum], axis=1)[:p]
     return replace(found, input_range=ends.tolist())
 
 

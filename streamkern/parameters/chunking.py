@@ -8,28 +8,24 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from streamkern._typing import Source
-from streamkern.parameters.cost_estimate import rows_of_a_transform
 from streamkern.sources import Shard
 
 # A block of features should be tall enough for the product and small beside the Gram matrix.
-_BLOCK_BYTES = 128 << 20
+BLOCK_BYTES = 128 << 20
 _BLOCK_ROWS = (1024, 8192)
 # The features of a row that has no more of them than fit a block of most rows.
-NARROW_BYTES = _BLOCK_BYTES // _BLOCK_ROWS[1]
+NARROW_BYTES = BLOCK_BYTES // _BLOCK_ROWS[1]
 # Of rows alone, so many that what is not computing hardly counts.
 _COLUMN_BLOCK_BYTES, _COLUMN_BLOCK_ROWS = 8 << 20, 1 << 16
 # The fewest rows where they have more targets than features: products with those are wide.
 _WIDE_ROWS = 256
 # A shard is what a lost worker costs; many shards cost merges.
 _SHARDS = 256
-_SHARD_ROWS = (32768, 1 << 20)
+SHARD_ROWS = (32768, 1 << 20)
 # Folds of fewer shards than this are too uneven to choose by; rows are dealt then.
 SHARDS_A_FOLD = 3
-# Few shards and large blocks of waves, since each transforms the whole lattice.  Without folds they
-# are as many as take no longer for that than for their rows, but some for the cores.
-_SHARDS_OF_WAVES, ROWS_OF_WAVES = (2, 16), 1 << 19
 # What a target of one row takes in the blocks that are read, and as it enters products.
-_TARGET_BYTES = 56
+TARGET_BYTES = 56
 
 
 class Chunks(NamedTuple):
@@ -53,35 +49,18 @@ class Chunks(NamedTuple):
         return cls(source.shards(shard_rows, fewest), shard_rows, block_rows)
 
 
-def wave_chunk_sizes(
-    source: Source, n_components: int, n_folds: int, most_rows: int
-) -> tuple[int, int]:
-    """Return the rows of a shard and of a block, of so many at the most, where waves are summed."""
-    (fewest, most), (few, many) = _SHARD_ROWS, _SHARDS_OF_WAVES
-    enough, n_shards = rows_of_a_transform(n_components), max(many, SHARDS_A_FOLD * n_folds)
-    if n_folds == 1:
-        n_shards = min(max(source.n_samples // enough, few), many)
-    shard_rows = min(max(-(-source.n_samples // n_shards), fewest), max(most, enough))
-    row_bytes = _TARGET_BYTES * source.n_targets + source.row_bytes
-    block_rows = min(_BLOCK_BYTES // row_bytes, most_rows, shard_rows)
-    if source.loads_whole_shards:
-        shard_rows = min(shard_rows, max(_BLOCK_BYTES // row_bytes, 1))
-        block_rows = min(block_rows, shard_rows)
-    return -(-shard_rows // block_rows) * block_rows, block_rows
-
-
 def chunk_sizes(source: Source, feature_bytes: int) -> tuple[int, int]:
     """Return the rows of a shard and of a block, given the bytes of one row of features."""
-    (fewest, most), target_bytes = _BLOCK_ROWS, _TARGET_BYTES * source.n_targets
+    (fewest, most), target_bytes = _BLOCK_ROWS, TARGET_BYTES * source.n_targets
     if target_bytes > feature_bytes:
         feature_bytes, fewest = target_bytes, _WIDE_ROWS
-    block_rows = _of_chunks(min(max(_BLOCK_BYTES // feature_bytes, fewest), most), source)
-    fewest, most = _SHARD_ROWS
+    block_rows = _of_chunks(min(max(BLOCK_BYTES // feature_bytes, fewest), most), source)
+    fewest, most = SHARD_ROWS
     shard_rows = min(max(-(-source.n_samples // _SHARDS), fewest), most)
     shard_rows = -(-shard_rows // block_rows) * block_rows
     if source.loads_whole_shards:
         loaded = max(source.row_bytes, 8 * source.n_targets)
-        shard_rows = min(shard_rows, max(_BLOCK_BYTES // loaded, _chunk_rows(source)))
+        shard_rows = min(shard_rows, max(BLOCK_BYTES // loaded, _chunk_rows(source)))
     return shard_rows, block_rows
 
 

@@ -1,10 +1,5 @@
 """The work of a fit, in multiply-adds and seconds, before anything is read."""
 
-from streamkern.statistics.toeplitz_moments import MOST_ROWS
-
-# Multiply-adds that take as long as a row's sums of waves, for every factor, and as a transform of
-# the lattice or products of a vector by fold, for every feature.
-_OF_A_ROW, OF_A_TRANSFORM = 3000, 40_000
 # What a D x D system at landmarks takes of any by the formula, since its sums are turned.
 AT_LANDMARKS = 1.8
 # A careful guess of one core's speed, for choosing only.
@@ -35,17 +30,6 @@ def fit_seconds(  # noqa: PLR0917  sizes and then how
 
 def _product_flops(n_rows: int, n_features: int, n_components: int) -> float:
     return float(n_rows) * n_components * (n_features + n_components)
-
-
-def wave_flops(n_rows: int, n_components: int, n_targets: int, n_shards: int) -> float:
-    """Return multiply-adds that take as long as sums of waves, by shards."""
-    n_transforms = 1 + (n_targets + 2) // 2  # two factors of rows in one
-    return float(n_transforms) * (_OF_A_ROW * n_rows + OF_A_TRANSFORM * n_components * n_shards)
-
-
-def rows_of_a_transform(n_components: int) -> int:
-    """Return the rows whose sums of waves take as long as a transform of the lattice, or fewer."""
-    return min(OF_A_TRANSFORM * n_components // _OF_A_ROW, MOST_ROWS)
 
 
 def solve_flops(n_components: int, n_folds: int) -> float:

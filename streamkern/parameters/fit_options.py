@@ -12,11 +12,10 @@ import numpy as np
 from streamkern._typing import Array, Floats, Source
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
-from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, GridFourierFeatures, Identity
+from streamkern.features import FAMILIES, LEVELS, Family, FeatureMap, Identity
 from streamkern.features.abilities import drawn_from, has_gradients
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
-from streamkern.features.trend import DEGREES, Trend, Trended
 from streamkern.kernels import (
     Gaussian,
     Kernel,
@@ -25,13 +24,14 @@ from streamkern.kernels import (
     ShiftInvariantKernel,
     as_kernel,
 )
+from streamkern.registry import check_map, extension
 
 if TYPE_CHECKING:
     from streamkern.statistics.centred_moments import AnyPrecision
 
 # Scales in which a category is one input, and all for distances between inputs.
 OF_CATEGORIES = "grouped", "robust-grouped"
-_OF_DISTANCES = "robust", *OF_CATEGORIES, "quantile"
+OF_DISTANCES = "robust", *OF_CATEGORIES, "quantile"
 CHOICES: dict[str, Collection[str]] = {
     "feature_map": FAMILIES,  # to which a user's own module may add
     "scale": ("auto", "standard", "robust", "common", *OF_CATEGORIES, "quantile", "none"),
@@ -78,6 +78,7 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
+        check_map(self.feature_map)
         for name, allowed in CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
         self._check_folds()
@@ -88,7 +89,7 @@ class FitOptions:
         )
         checked_integer(self.n_folds, sentence, 1)  # 1 is for no folds at all
         checked_metric(self.metric)
-        if self.scale in _OF_DISTANCES and self.is_identity:
+        if self.scale in OF_DISTANCES and self.is_identity:
             raise ParameterError(
                 f"a linear model has no scale {self.scale!r}, which is for distances; take scale "
                 f"'standard' (--scale standard), or a kernel."
@@ -108,7 +109,7 @@ class FitOptions:
             )
         if self.trend is not None:
             object.__setattr__(self, "trend", tuple(self.trend))  # files have lists
-            self._check_trend()
+            extension("fields", "asked_trend").check_trend(self)
         if not self.is_identity:
             self.map_of(self.kernel)
 
@@ -138,19 +139,6 @@ class FitOptions:
             return self.n_folds
         return 2 * self.n_folds + 1 if span(self.gap) else self.n_folds + 1
 
-    def _check_trend(self) -> None:
-        if self.is_identity or not self.has_grid:
-            raise ParameterError(
-                f"a trend is beside a field, of the map 'grid' and a kernel of distances, not of "
-                f"{self.feature_map!r} and {self.kernel.name!r}; take these (--map grid), or leave "
-                f"the trend out: its columns are inputs as others."
-            )
-        if self.metric is not None or self.scale in ("auto", *_OF_DISTANCES):
-            raise ParameterError(
-                f"a trend is of straight lines in inputs, which a metric would mix and scale "
-                f"{self.scale!r} may bend; take scale 'standard' (--scale standard), and no metric."
-            )
-
     def parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in GIVEN}
 
@@ -172,20 +160,15 @@ class FitOptions:
         return FAMILIES[self.feature_map]
 
     @property
-    def has_grid(self) -> bool:
-        """Whether features are waves on a grid, whose kernel is chosen in windows."""
-        return self.family.made is GridFourierFeatures
+    def is_field(self) -> bool:
+        """Whether the map is that of a field, whose kernel is chosen in windows."""
+        return self.family.made.is_field
 
     @property
     def may_take_landmarks(self) -> bool:
         """Whether landmarks may take the place of the map: nothing but rows decides on it."""
         plain = self.chooses_kernel and self.paired and self.feature_map == "orthogonal"
         return plain and self.precision not in LEVELS and self.n_components <= DIRECT_COMPONENTS
-
-    @property
-    def covariates(self) -> list[int | str]:
-        """The columns of the trend."""
-        return [each for each in self.trend or () if each not in DEGREES]
 
     @property
     def is_nested(self) -> bool:
@@ -199,15 +182,19 @@ class FitOptions:
         return self.is_nested and not self.family.rows_a_feature
 
     @property
-    def sums_waves(self) -> bool:
-        """Whether waves have frequencies in a ball of a lattice, so that their sums are few."""
-        is_lattice = not self.is_identity and issubclass(self.family.made, GridFourierFeatures)
-        return is_lattice and isinstance(self.kernel, RadialKernel)
+    def own_solver(self) -> Any:
+        """The solver of a map whose few sums tell the products of any vectors; None of others.
+
+        Waves have such sums where their frequencies are in a ball of a lattice.
+        """
+        if not self.is_field or self.is_identity or not isinstance(self.kernel, RadialKernel):
+            return None
+        return extension("fields", "toeplitz").Toeplitz
 
     @property
     def cost(self) -> tuple[int, bool]:
         """The order by memory: maps of more rows take more, then those that make features."""
-        return self.family.rows_a_feature, not self.sums_waves
+        return self.family.rows_a_feature, self.own_solver is None
 
     def sample_rows(self, source: Source) -> int:
         """Return how many rows the first pass brings along, for the map and what is learnt."""
@@ -220,9 +207,15 @@ class FitOptions:
         made_from = sample_size(self.family.rows_a_feature, self.n_components, n_columns)
         return max(needed, made_from)
 
+    def trend_among(self, n_features: int) -> Any:
+        """Return the terms of a trend among p inputs, and along which the rest is a field."""
+        return extension("fields", "trend").Trend.of(self.trend, np.arange(n_features))
+
     def n_terms(self, n_features: int) -> int:
-        """Return the number of features of the trend, beside a field of p inputs with it."""
-        return len(Trend.of(self.trend, np.arange(n_features)).terms)
+        return 0 if self.trend is None else len(self.trend_among(n_features).terms)
+
+    def n_coordinates(self, n_features: int) -> int:
+        return n_features if self.trend is None else len(self.trend_among(n_features).along)
 
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""
@@ -231,7 +224,7 @@ class FitOptions:
             return n_features
         if isinstance(self.kernel, ShiftInvariantKernel) and self.metric is None:
             # In a metric, they are what inputs are turned to.
-            self.kernel.check_inputs(n_features - len(self.covariates))
+            self.kernel.check_inputs(self.n_coordinates(n_features))
         self.check_map(n_features)
         return self.n_components
 
@@ -239,18 +232,10 @@ class FitOptions:
         """Raise ParameterError unless the map is for p inputs, and for what is to be learnt."""
         if self.is_identity:
             return
-        feature_map, n_covariates = self.map_of(self.kernel), len(self.covariates)
-        if n_covariates >= n_features:
-            raise ParameterError(
-                f"a trend of {n_covariates} columns leaves no coordinates of a field among "
-                f"{n_features} columns of X; name fewer, or take the map 'identity'."
-            )
-        feature_map.check_inputs(n_features - n_covariates)
-        if (k := self.n_terms(n_features)) >= self.n_components:
-            raise ParameterError(
-                f"n_components counts {k} terms of the trend and waves beside them, so it must be "
-                f"more than {k}, not {self.n_components}; take 2048."
-            )
+        feature_map = self.map_of(self.kernel)
+        if self.trend is not None:
+            extension("fields", "asked_trend").check_columns(self, n_features)
+        feature_map.check_inputs(self.n_coordinates(n_features))
         if learning_of(self.metric) and not has_gradients(feature_map):
             raise ParameterError(
                 f"a metric is learnt from gradients, which the map {self.feature_map!r} of the "
@@ -268,30 +253,22 @@ class FitOptions:
             random_state=self.random_state,
         )
 
-    def between(self, rows: Floats, ends: Floats | None) -> Floats:
-        """Return rows (m, r) to draw a map from: of a grid, all rows' ends (2, r)."""
-        return ends if self.has_grid and ends is not None else rows
-
     def map_for(
         self, kept: Array, rows: Floats, weights: Floats | None = None, ends: Floats | None = None
     ) -> tuple[FeatureMap, Kernel]:
         """Draw the map for the inputs that are kept, with the length scale that suits `rows`.
 
-        A grid of frequencies is laid for rows between ends (2, r).
+        It is laid for rows between ends (2, r) where these are given.
         """
         if self.is_identity:
             return Identity().draw(len(kept)), Linear()
-        kernel, trend = self.kernel, Trend.of(self.trend, kept)
-        k, along, n_components = len(trend.terms), rows, self.n_components
         if self.trend is not None:
-            kept = kept[trend.along]
-            kept = kept - np.searchsorted(np.sort(self.covariates), kept)
-            along, n_components = rows[:, trend.along], n_components - k
-            ends = None if ends is None else ends[:, trend.along]
+            drawn: Any = extension("fields", "asked_trend").map_beside
+            return drawn(self, kept, rows, weights, ends)
+        kernel = self.kernel
         if isinstance(kernel, ShiftInvariantKernel):
-            kernel = kernel.restricted(kept).resolved(along, weights=weights)
-        drawn = drawn_from(self.map_of(kernel, n_components), self.between(along, ends), weights)
-        return (Trended.beside(drawn, trend, rows) if k else drawn), kernel
+            kernel = kernel.restricted(kept).resolved(rows, weights=weights)
+        return drawn_from(self.map_of(kernel), rows if ends is None else ends, weights), kernel
 
 
 def fold_column(fold_by: Any) -> str | None:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from streamkern._typing import Source
 from streamkern.features.nystroem import drawing_bytes
-from streamkern.parameters.chunking import Chunks, chunk_sizes, wave_chunk_sizes
+from streamkern.parameters.chunking import Chunks, chunk_sizes
 from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.parameters.job_plan import Plan
@@ -82,7 +82,7 @@ class Footprint:
             flops += fit_flops(n, self.width + self.n_left_out * q, D, 1)
         return flops
 
-    def pass_flops(self, n_shards: int) -> float:  # noqa: ARG002  but of sums of waves
+    def pass_flops(self, n_shards: int) -> float:  # noqa: ARG002  but of own sums
         """Return the multiply-adds that take as long as the main pass."""
         return self.flops
 
@@ -220,16 +220,6 @@ class Footprint:
         model = _MODEL_COPIES * 8 * D * self.source.n_targets
         drawing = drawing_bytes(D) if self.from_rows else 0
         return PROCESS_BYTES + self.map + max(held + model, drawing + self.sample)
-
-
-class ToeplitzFootprint(Footprint):
-    """The same of features that are waves on a lattice, few of whose sums are read."""
-
-    @classmethod
-    def chunks(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> Chunks:
-        """Return how rows are cut up: shards are large, since each transforms the lattice."""
-        most_rows = chunk_sizes(source, itemsize * n_components)[1]
-        return Chunks.of(source, *wave_chunk_sizes(source, n_components, n_folds, most_rows))
 
 
 def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int) -> int:

@@ -17,6 +17,7 @@ class Option(NamedTuple):
     choices: Collection[str] = ()  # beside which there may be a form
     least: int | None = None
     listed: Callable[[], str] | None = None  # the values, where the help goes on with them
+    extension: str | None = None  # without which the option is not there
 
 
 def option(default: Any, *args: Any, **named: Any) -> Any:

@@ -13,14 +13,13 @@ import numpy as np
 from streamkern._typing import Source
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_range
-from streamkern.features import FAMILIES, LEVELS, GridFourierFeatures, Identity
+from streamkern.features import FAMILIES, LEVELS, Identity
 from streamkern.features.metric import checked_metric
 from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
 from streamkern.parameters.fit_options import CHOICES, DIRECT_COMPONENTS, GIVEN, FitOptions
 from streamkern.parameters.option import option
 from streamkern.parameters.penalty_options import PenaltyOptions
-from streamkern.parameters.trend_columns import checked_trend, trend_of_source
-from streamkern.registry import extension, installed
+from streamkern.registry import check_map, extension, installed
 
 if TYPE_CHECKING:
     from streamkern.parameters.template import Template
@@ -136,6 +135,7 @@ class Parameters:
         "Of --map grid, inputs that count by straight lines beside the field of the others, by "
         "name or number; linear, quadratic: a polynomial of its coordinates, too.",
         form="COLUMN|linear|quadratic[,...]",
+        extension="fields",
     )
     scale: str | None = option(
         None,
@@ -164,6 +164,7 @@ class Parameters:
     keeps_folds: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
+        check_map(self.feature_map)
         for each in OPTIONS:
             value = getattr(self, each.name)
             said = each.metadata["option"]
@@ -263,7 +264,7 @@ class Parameters:
             f"a trend beside {options.kernel.name!r} needs unless precision is 'double'": (
                 options.trend is not None
                 and options.precision == "single"
-                and not options.sums_waves
+                and options.own_solver is None
             ),
             "alpha 0 is solved by": self.penalty.is_fixed and self.alpha == 0,
         }
@@ -299,13 +300,14 @@ class Parameters:
         values |= {"metric": checked_metric(self.metric), "n_components": D}
         values |= {"feature_map": feature_map or self.usual_map}
         values["kernel"] = kernel or first_kernel_of(self.kernel)
-        values["scale"], values["trend"] = self.scale or "standard", checked_trend(self.trend)
+        values["scale"] = self.scale or "standard"
+        if self.trend is not None:
+            values["trend"] = extension("fields", "asked_trend").checked_trend(self.trend)
         if self.scale == "none" or not self.standardize:
             values |= {"scale": "none", "standardize": False}
         if kernel is None and self.chooses_kernel(values["feature_map"]):
-            has_grid = FAMILIES[values["feature_map"]].made is GridFourierFeatures
             values["chooses_kernel"] = True
-            if self.scale_is_open and not has_grid:
+            if self.scale_is_open and not FAMILIES[values["feature_map"]].made.is_field:
                 values["scale"] = AUTO
         if self.precision != AUTO:
             return FitOptions(**values)
@@ -323,7 +325,8 @@ class Parameters:
         leave no zeros.  Columns of a trend are those of the rows.
         """
         if options.trend is not None:
-            options = replace(options, trend=trend_of_source(options.trend, source))
+            named = extension("fields", "asked_trend").trend_of_source
+            options = replace(options, trend=named(options.trend, source))
         few = source.n_samples < FEWEST_ROWS
         if self.feature_map == AUTO and template is None and source.sparse_row_bytes:
             options = replace(options, feature_map=DEFAULT_MAP)

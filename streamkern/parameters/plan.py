@@ -14,7 +14,7 @@ from streamkern.features import LEVELS
 from streamkern.parameters.chunking import SHARDS_A_FOLD, column_block_rows
 from streamkern.parameters.cost_estimate import fit_flops, rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions, check_folds
-from streamkern.parameters.footprint import Footprint, ToeplitzFootprint
+from streamkern.parameters.footprint import Footprint
 from streamkern.parameters.job_plan import Plan
 from streamkern.registry import extension
 from streamkern.runtime.events import tell_of_job
@@ -22,7 +22,6 @@ from streamkern.runtime.memory import available_bytes, usable_cores
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source
 from streamkern.statistics import dtype_of_features
-from streamkern.statistics.toeplitz_moments import MOST_TARGETS
 
 # Into how many strips the products are cut where a worker cannot hold all, with their partials.
 _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -172,36 +171,33 @@ def plan_fit(
         from_rows=from_rows,
         **job,
     )
-    n_terms = options.n_terms(source.n_features)
+
+    def by_passes() -> Any:
+        needs = extension("gradients", "iterative_footprint").of(options.own_solver)
+        return plan_of(needs_of=needs, n_terms=options.n_terms(source.n_features))
+
     if solves_by_passes:
-        return plan_of(needs_of=_needs_of_passes(options), n_terms=n_terms)
-    plan = plan_of(needs_of=_needs_of(options, source))
+        found: Plan = by_passes()
+        return found
+    plan = plan_of(needs_of=_needs_of(options))
     # Double precision is for small penalties, which take many iterations, each of which would
     # compute lazy rows again.
-    suits = plan.precision == "single" and not (options.sums_waves or source.loads_whole_shards)
-    suits = suits and _ALWAYS_DIRECT < D <= source.n_samples
+    suits = plan.precision == "single" and options.own_solver is None
+    suits = suits and not source.loads_whole_shards and _ALWAYS_DIRECT < D <= source.n_samples
     if may_solve_by_passes and (suits or not plan.fits):
-        other: Any = plan_of(needs_of=_needs_of_passes(options), n_terms=n_terms)
+        other = by_passes()
         is_faster = suits and other.is_faster(plan, from_rows=from_rows)
         if (is_faster or not plan.fits) and other.fits:
             plan = other
     return plan
 
 
-def _needs_of(options: FitOptions, source: Source) -> type[Footprint]:
+def _needs_of(options: FitOptions) -> Any:
     """Return what the D x D system needs."""
     if options.precision in LEVELS:
-        needs: type[Footprint] = extension("integers", "integer_footprint").IntegerFootprint
-        return needs
-    by_waves = options.sums_waves and source.n_targets < MOST_TARGETS
-    return ToeplitzFootprint if by_waves else Footprint
-
-
-def _needs_of_passes(options: FitOptions) -> type[Footprint]:
-    """Return what conjugate gradients need, which hold no such system."""
-    needs: Any = extension("gradients", "iterative_footprint")
-    found: type[Footprint] = needs.WaveFootprint if options.sums_waves else needs.IterativeFootprint
-    return found
+        return extension("integers", "integer_footprint").IntegerFootprint
+    own = options.own_solver
+    return Footprint if own is None else own.footprint
 
 
 class Job(NamedTuple):

@@ -140,7 +140,7 @@ def read_columns(context: FitContext, label: str = "columns") -> ColumnSummary:
     columns, sample, *indices = passed.statistic.parts
     check_rows(source, columns, passed)
     mean_weight = float(columns.weight.max()) / passed.n_rows
-    is_whole = like is None and not more_to_come and not options.has_grid
+    is_whole = like is None and not more_to_come and not options.is_field
     heavy = _HEAVY[options.precision == "single"]
     if not (1 / heavy if is_whole else 0) <= mean_weight <= heavy:
         raise DataError(

@@ -10,9 +10,9 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap, Identity, Standardized
-from streamkern.features.abilities import compress, lattice_of, trend_and_angles
+from streamkern.features.abilities import compress, innermost
 from streamkern.features.base import slices
-from streamkern.features.lattice import half_cell, places, values_of_rows
+from streamkern.registry import extension
 from streamkern.runtime.scratch import Scratch
 from streamkern.sources import Block
 
@@ -29,52 +29,6 @@ _ALIKE = 1 / 8
 _MAGNIFIED = 10.0
 # Sizes of coefficients that single precision holds in full, and whose products it holds.
 _SMALLEST, _LARGEST = 1e-25, 1e25
-# Numbers of rows and targets that are transformed at a time.
-_VALUES = 1 << 18
-# What a row takes by its number of inputs, and a point of the lattice, for every target, in
-# features of one row; and points of the finer lattice of a transform for which there is room.
-_ROW, _POINT, _MOST_POINTS = {1: 64, 2: 128, 3: 1024}, 64, 1 << 22
-
-
-class NufftPredictions:
-    """Predictions of rows by transforms, which hardly take longer of more features."""
-
-    def __init__(
-        self, feature_map: FeatureMap, coef: Floats, intercept: Floats, precision: str
-    ) -> None:
-        self.feature_map, self.intercept, self.precision = feature_map, intercept, precision
-        lattice: Any = lattice_of(feature_map)
-        self.cell, waves = lattice.cell, np.zeros((coef.shape[1], lattice.modes.prod()), complex)
-        waves[:, places(lattice.indices, lattice.modes)] = lattice.coefficients(coef).T
-        self.waves = waves.reshape(-1, *lattice.modes)
-        self.trend = coef[: lattice.n_before]
-
-    @staticmethod
-    def room(feature_map: FeatureMap) -> int:
-        """Return for how many targets there is room, 0 if waves are not on a lattice."""
-        lattice = lattice_of(feature_map)
-        if lattice is None or len(lattice.cell) not in _ROW:
-            return 0
-        return int(_MOST_POINTS / np.prod(2.0 * lattice.modes))
-
-    def take_less(self, n_rows: int) -> bool:
-        """Say whether transforms of so many rows take less than their features."""
-        taken = n_rows * _ROW[self.waves.ndim - 1] * len(self.waves) + _POINT * self.waves.size
-        return taken < n_rows * self.feature_map.n_components
-
-    @np.errstate(invalid="ignore", over="ignore")
-    def predict(self, X: Array, out: Floats) -> None:
-        """Write predictions (n, q) for rows (n, p) into `out`, NaN for a row that is not finite."""
-        self.feature_map.check(X.shape)
-        for rows in slices(len(X), max(_VALUES // out.shape[1], 1)):
-            trend, angles = trend_and_angles(self.feature_map, self.cell, X[rows])
-            trend = trend @ self.trend
-            bad = ~np.isfinite(angles.sum(axis=1) + trend.sum(axis=1))
-            angles[bad] = 0.0
-            along = [np.ascontiguousarray(each) for each in angles.T]
-            values = values_of_rows(along, self.waves, self.precision) * half_cell(along)
-            out[rows] = values.real.T + (self.intercept + trend)
-            out[rows][bad] = np.nan
 
 
 class Form(NamedTuple):
@@ -162,8 +116,8 @@ class Predictor(Uncached, RowFunction):
 
     def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:
         write: Callable[[Array, Floats], None]
-        if self._waves is not None and self._waves.take_less(n_rows):
-            write = self._waves.predict
+        if self._by_transforms is not None and self._by_transforms.take_less(n_rows):
+            write = self._by_transforms.predict
         else:
             write = PredictionBuffers(self, n_rows, scratch).predict
         limits = self.limits
@@ -183,12 +137,14 @@ class Predictor(Uncached, RowFunction):
         return predictions[:, 0] if self.flat else predictions
 
     @cached_property
-    def _waves(self) -> NufftPredictions | None:
-        whole = self.coef * self.feature_map.scale
-        feature_map, coef = compress(self.feature_map, whole, alike=True)
-        if self.n_targets > NufftPredictions.room(feature_map):
+    def _by_transforms(self) -> Any:
+        """What predicts rows of a field by transforms; None where there is no room for these."""
+        if not innermost(self.feature_map).is_field:
             return None
-        return NufftPredictions(feature_map, coef, self.intercept, self.precision)
+        whole = self.coef * self.feature_map.scale
+        shorter = compress(self.feature_map, whole, alike=True)
+        made = extension("fields", "waves").nufft_predictions
+        return made(*shorter, self.intercept, self.precision)
 
     @cached_property
     def form(self) -> Form:

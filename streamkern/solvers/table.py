@@ -8,11 +8,10 @@ from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.solvers.base import Solver
 from streamkern.solvers.direct import Direct
-from streamkern.solvers.toeplitz import Toeplitz
 
 # The first that takes a fit is used, and `Direct` takes any.  To add one of your own in a program:
 # `table.SOLVERS = {"mine": Mine, **table.SOLVERS}`.
-SOLVERS: dict[str, type[Solver]] = {**registry.solvers(), "Toeplitz": Toeplitz, "direct": Direct}
+SOLVERS: dict[str, type[Solver]] = {**registry.solvers(), "direct": Direct}
 
 
 def solver_of(

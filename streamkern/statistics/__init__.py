@@ -22,17 +22,16 @@ from streamkern.statistics.folds import (
     Split,
 )
 from streamkern.statistics.folds import block_folds, rows_by_fold, shard_folds, unplaced_folds
-from streamkern.statistics.row_hashes import RowIndex, RowSample, WindowSamples
-from streamkern.statistics.toeplitz_moments import ToeplitzMoments, is_summed_by_waves
+from streamkern.statistics.row_hashes import RowIndex, RowSample
 from streamkern.statistics.triangle import Triangle
 from streamkern.statistics.work import Work
 
 __all__ = [
     "CentredMoments", "ColumnStatistics", "Composite", "FeatureSums", "FoldStatistics", "Folds",
     "ListedFolds", "Moments", "Precision", "RangeFolds",
-    "RowFolds", "RowIndex", "RowSample", "Split", "Statistic", "Sums", "ToeplitzMoments",
-    "Triangle", "WindowSamples", "Work", "block_folds", "concatenated", "dtype_of_features",
-    "is_summed_by_waves", "joined_moments", "joint", "maximum", "merged_by",
+    "RowFolds", "RowIndex", "RowSample", "Split", "Statistic", "Sums",
+    "Triangle", "Work", "block_folds", "concatenated", "dtype_of_features",
+    "joined_moments", "joint", "maximum", "merged_by",
     "minimum", "moment_strips", "part", "parts", "precision_of_features", "rows_by_fold",
     "shard_folds", "total", "unplaced_folds",
 ]  # fmt: skip

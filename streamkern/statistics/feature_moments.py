@@ -7,7 +7,7 @@ import numpy as np
 
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
-from streamkern.features import FeatureMap, left_out, solve_map, trended
+from streamkern.features import FeatureMap, innermost, solve_map, trended
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
 from streamkern.statistics.centred_moments import CentredMoments, precision_of_features
@@ -209,6 +209,6 @@ class Moments(FeatureSums):
             precision_of_features(self.precision),
             intercept,
             min(1.0, N / self.n_rows),
-            left_out(self.feature_map) * N / self.n_rows,
+            innermost(self.feature_map).left_out * N / self.n_rows,
             N if trended(self.feature_map) else np.inf,
         )

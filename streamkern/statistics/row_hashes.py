@@ -1,6 +1,6 @@
 """Hashes of rows: of places, for uniform samples, and of values, to know rows again."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -8,8 +8,8 @@ import numpy as np
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import slices
-from streamkern.statistics.base import Composite, Statistic
-from streamkern.statistics.declared_sums import concatenated, joint, part
+from streamkern.statistics.base import Statistic
+from streamkern.statistics.declared_sums import concatenated, joint
 
 # Few enough values for the cache.
 _VALUES_AT_ONCE = 15_000
@@ -174,31 +174,3 @@ def row_hashes(values: Floats) -> Array:
     multipliers = mixed(positions * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)
     words = mixed((values + 0.0).view(np.uint64))  # -0.0 + 0.0 is 0.0
     return mixed(words @ multipliers)
-
-
-class WindowSamples(Statistic):
-    """A sample of up to k rows in every one of w boxes, which may overlap.
-
-    Boxes have centres (w, p) and half sides (w, p) in what `placed` makes of rows.
-    """
-
-    placed: Callable[[Array], Floats]
-    centres: Floats
-    halves: Floats
-    n_rows: int
-    random_state: int = 0
-    windows: Composite = part(
-        lambda own: Composite(*(RowSample(own.n_rows, own.random_state) for _ in own.centres))
-    )
-
-    @property
-    def samples(self) -> tuple[RowSample, ...]:
-        return self.windows.parts
-
-    def update(self, blocks: Iterable[Block]) -> None:
-        for block in blocks:
-            places = self.placed(block.X)
-            for sample, centre, half in zip(self.samples, self.centres, self.halves, strict=True):
-                inside = (np.abs(places - centre) <= half).all(axis=1)
-                if inside.any():
-                    sample.update([block.where(inside)])

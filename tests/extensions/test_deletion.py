@@ -16,6 +16,8 @@ import pytest
 from commandline import rows, write
 
 from streamkern import registry
+from streamkern.features import FAMILIES
+from streamkern.parameters.parameters import OPTIONS
 from streamkern.registry import EXTENSIONS
 
 ROOT = Path(__file__).parents[2]
@@ -92,6 +94,17 @@ def check_without(name, deleted, run):
         for flag in flags:
             refused = streamkern(run, command, "data.h5", "--out", "other.h5", flag, "1")
             assert (refused.returncode, f"has no extension {name!r}" in refused.stderr) == (2, True)
+    for field in OPTIONS:
+        if field.metadata["option"].extension == name:
+            assert f"--{field.name}" not in streamkern(run, "fit", "--help-all").stdout
+            refused = streamkern(run, "fit", "data.h5", "--out", "m.h5", f"--{field.name}", "1")
+            assert (refused.returncode, MISSING.format(name) in refused.stderr) == (2, True)
+    for each in extension.maps:
+        refused = run("-c", f"from streamkern.features import MAPS; MAPS[{each!r}]")
+        assert refused.stderr.endswith(f"MissingExtensionError: {MISSING.format(name)}\n")
+    if map_name := next((each for each in extension.maps if each in FAMILIES), None):
+        refused = streamkern(run, "fit", "data.h5", "--out", "other.h5", "--map", map_name)
+        assert (refused.returncode, MISSING.format(name) in refused.stderr) == (2, True)
     for public in extension.names:
         refused = run("-c", f"import streamkern; streamkern.{public}")
         assert refused.stderr.endswith(f"MissingExtensionError: {MISSING.format(name)}\n")

@@ -22,9 +22,8 @@ from streamkern.registry import installed
 ESTIMATORS = (
     RandomFeatureRidge("gaussian", n_components=32, alpha=0.1),
     ExactKernelRidge(alpha=0.1),
+    RandomFourierFeatures(Gaussian(1.0), n_components=16),
 )
-if "transformers" in installed():
-    ESTIMATORS += (RandomFourierFeatures(Gaussian(1.0), n_components=16),)
 if "classes" in installed():
     ESTIMATORS += (
         streamkern.RandomFeatureClassifier(

@@ -16,7 +16,6 @@ from streamkern.parameters.plan import plan_fit, plan_system
 from streamkern.registry import extension
 from streamkern.runtime.memory import in_words
 from streamkern.sources.base import Segment, Source
-from streamkern.statistics.toeplitz_moments import MOST_ROWS
 
 GB = 1 << 30
 PROCESSES = ("worker_bytes", "client_bytes")
@@ -25,6 +24,12 @@ PROCESSES = ("worker_bytes", "client_bytes")
 def by_passes(name):
     """The memory of conjugate gradients, where they are installed."""
     return getattr(extension("gradients", "iterative_footprint"), name)
+
+
+def by_sums():
+    """The memory of conjugate gradients by sums of waves, where both are installed."""
+    own = extension("fields", "toeplitz").Toeplitz
+    return extension("gradients", "iterative_footprint").of(own)
 
 
 class Described(Source):
@@ -271,21 +276,21 @@ def test_blocks_are_whole_chunks_and_shards_whole_blocks(D, chunk_rows):
 
 @pytest.mark.parametrize(("n", "by"), [(400_000, "rows"), (600_000, "shards"), (10**7, "rows")])
 def test_folds_of_waves_are_dealt_by_the_shards_that_waves_have(n, by):
-    plan = plan_system(Described(n, 2), 20_000, needs_of=by_passes("WaveFootprint"), n_folds=5)
+    plan = plan_system(Described(n, 2), 20_000, needs_of=by_sums(), n_folds=5)
     assert plan.fold_by == by == ("shards" if plan.n_shards >= 3 * 5 else "rows")
 
 
 @pytest.mark.parametrize(("n", "D", "n_shards"), [(4e6, 300_000, 2), (1e7, 300_000, 4)])
 def test_large_lattices_have_few_shards_which_are_one_transform_each(n, D, n_shards):
-    plan = plan_system(Described(int(n), 2), D, needs_of=by_passes("WaveFootprint"))
+    plan = plan_system(Described(int(n), 2), D, needs_of=by_sums())
     assert plan.n_shards == n_shards
-    assert plan.shard_rows <= MOST_ROWS
+    assert plan.shard_rows <= extension("fields", "toeplitz_moments").MOST_ROWS
     assert plan.block_rows < plan.shard_rows
 
 
 def test_memory_of_transforms_follows_the_rows_that_go_into_one():
-    few = plan_system(Described(10**8, 2), 65_536, needs_of=by_passes("WaveFootprint"))
-    many = plan_system(Described(10**8, 2, 31), 65_536, needs_of=by_passes("WaveFootprint"))
+    few = plan_system(Described(10**8, 2), 65_536, needs_of=by_sums())
+    many = plan_system(Described(10**8, 2, 31), 65_536, needs_of=by_sums())
     assert many.worker_bytes < 4 * few.worker_bytes
 
 

@@ -7,15 +7,8 @@ import numpy as np
 import pytest
 from tolerances import assert_close
 
-from streamkern import Gaussian, Matern, RandomFeatureRidge
-from streamkern.features import (
-    Combinations,
-    GridFourierFeatures,
-    Identity,
-    RandomFourierFeatures,
-    Standardized,
-    Standardizer,
-)
+from streamkern import Gaussian, RandomFeatureRidge
+from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.predict import predictor as module
 from streamkern.predict.predictor import PredictionBuffers, Predictor
 from streamkern.runtime.scratch import Scratch
@@ -203,34 +196,3 @@ def test_large_coefficients_of_landmarks_cost_no_digits():
     double = replace(single, precision="double")
     assert np.abs(double.form.coef).max() > 100 * np.abs(single.coef).max()
     np.testing.assert_allclose(single.predict(X), double.predict(X), atol=1e-6)
-
-
-def lattice_predictor(p, q=1, D=1201, rank=None, precision="single"):
-    rng = np.random.default_rng(p)
-    X = rng.uniform(-1.0, 2.0, (300, p))
-    standardizer = Standardizer(np.arange(p), X.mean(axis=0), X.std(axis=0), p)
-    grid = GridFourierFeatures(Matern(0.5, nu=1.5), D).draw(p, standardizer(X))
-    inner = grid if rank is None else Combinations(grid, rng.standard_normal((D, rank)))
-    coef, intercept = rng.standard_normal((inner.n_components, q)), rng.standard_normal(q)
-    predictor = Predictor(Standardized(standardizer, inner), coef, intercept, precision)
-    return predictor, X, predictor.feature_map.transform(X) @ coef + intercept
-
-
-@pytest.mark.parametrize("p", [1, 2, 3])
-@pytest.mark.parametrize(("q", "rank"), [(1, None), (3, None), (2, 5)])
-@pytest.mark.parametrize("precision", ["single", "double"])
-def test_predictions_are_sums_of_features(monkeypatch, p, q, rank, precision):
-    monkeypatch.setattr(module, "_VALUES", 128 * q)  # in several parts
-    monkeypatch.setattr(module.NufftPredictions, "take_less", lambda *_: True)
-    monkeypatch.delattr(PredictionBuffers, "predict")
-    predictor, X, expected = lattice_predictor(p, q, rank=rank, precision=precision)
-    X[7], expected[7], X[9], expected[9] = np.nan, np.nan, np.inf, np.nan
-    atol = np.nanstd(expected) * (1e-7 if precision == "single" else 1e-11)
-    np.testing.assert_allclose(predictor.predict(X), expected, rtol=0, atol=atol)  # NaN where NaN
-
-
-@pytest.mark.parametrize(("q", "D", "n"), [(1, 100, 300), (1, 1201, 3), (50, 1201, 300)])
-def test_features_are_made_where_they_take_less(monkeypatch, q, D, n):
-    predictor, X, expected = lattice_predictor(2, q, D)
-    monkeypatch.delattr(module.NufftPredictions, "predict")
-    np.testing.assert_allclose(predictor.predict(X[:n]), expected[:n], rtol=0, atol=1e-4)

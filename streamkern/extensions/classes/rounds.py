@@ -178,7 +178,8 @@ class _Job:
             rows = np.roll(standardizer(summary.sample.X), turn, axis=0)
             weights = summary.weights
             weights = None if weights is None else np.roll(weights, turn)
-            rows = options.between(rows, summary.ends if options.has_grid else None)
+            ends = summary.ends if options.is_field else None
+            rows = rows if ends is None else ends
             inner = drawn_from(options.map_of(self.features.kernel), rows, weights)
         return Standardized(standardizer, inner)
 

@@ -16,8 +16,7 @@ from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.threads import blas_threads
 from streamkern.solvers.base import FoldSums, Solver
 from streamkern.solvers.direct import Direct
-from streamkern.solvers.toeplitz import Toeplitz
-from streamkern.statistics import FeatureSums, FoldStatistics, ToeplitzMoments
+from streamkern.statistics import FeatureSums, FoldStatistics
 
 if TYPE_CHECKING:
     from streamkern.parameters.fit_report import FitReport
@@ -31,23 +30,18 @@ class ConjugateGradients(Solver):
         return context.plan.solves_by_passes
 
     def empty(self, feature_map: FeatureMap) -> FeatureSums:
-        if self.context.options.sums_waves:
-            return self._of_waves.empty(feature_map)
         # Sums without products of features.
         empty = Direct(self.context, self.summary).empty(feature_map)
         return replace(empty, first_row=feature_map.n_components)
 
-    @property
-    def _of_waves(self) -> Toeplitz:
-        return Toeplitz(self.context, self.summary)
-
     def sums(self, drawn: Standardized) -> FoldSums:
         """Read the rows for sums without products of features, and as often as a solution takes."""
         context = self.context
-        first = self._of_waves if context.options.sums_waves else self
+        own = context.options.own_solver
+        first = self if own is None else own(context, self.summary)
         with blas_threads(1):  # the shift of features is part of the result
             feature_map = unwhitened(drawn)
-            empty = self.empty(feature_map)
+            empty = first.empty(feature_map)
         found = first.read(empty, feature_map, keep=False)
         sums, intercept = found.folds, context.options.fit_intercept
         penalty: Any = context.penalty
@@ -66,7 +60,7 @@ def _products(
     rows: FitContext, read: Any, sums: FoldStatistics
 ) -> Iterator[GramPasses | GramTransforms]:
     """Hold what multiplies vectors with the Gram matrices of folds."""
-    if isinstance(sums.empty, ToeplitzMoments):
+    if rows.options.own_solver is not None:
         yield GramTransforms(sums, usable_cores(), intercept=rows.options.fit_intercept)
         return
     with FeatureStores(rows.plan.stored_bytes) as stores:

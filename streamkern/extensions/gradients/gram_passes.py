@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from streamkern.extensions.gradients.feature_stores import FeatureStores
 from streamkern.extensions.gradients.gram_products import GramProducts
 from streamkern.extensions.gradients.preconditioner import LEADING
 from streamkern.extensions.gradients.remainder import LeadingPart
-from streamkern.features import lattice_of
 from streamkern.solve.solution import LeadingEquations
 from streamkern.statistics import FoldStatistics, RangeFolds
 
@@ -67,17 +64,18 @@ class GramPasses:
 
 
 class GramTransforms:
-    """Products by Fourier transforms, of sums of waves on a lattice: no row is read again."""
+    """Products by sums that tell them, as of waves on a lattice: no row is read again."""
 
     far, patience = np.inf, 40  # a block preconditions, and products cost less
     passes = ()
 
     def __init__(self, sums: FoldStatistics, n_threads: int, *, intercept: bool) -> None:
         parts = dict(sorted(sums.parts.items()))
-        self.leading = leading_part(sums.total(), intercept=intercept)
+        every: Any = sums.total()
+        self.leading = leading_part(every, intercept=intercept)
         self.block = self.leading.preconditioner
         self.operators = {fold: part.gram_operator(n_threads) for fold, part in parts.items()}
-        self.whole = reduce(add, self.operators.values())
+        self.whole = every.gram_operator(n_threads)
 
     def of_folds(self, vectors: Array, label: str) -> dict[int, Floats]:  # noqa: ARG002  as of passes
         return {fold: operator.times(vectors) for fold, operator in self.operators.items()}
@@ -87,12 +85,9 @@ class GramTransforms:
 
 
 def leading_part(sums: Any, *, intercept: bool) -> LeadingPart:
-    """Return what sums of waves tell of the leading ones, about their means if so."""
-    lattice: Any = lattice_of(sums.feature_map)
-    D, amplitudes, k = sums.feature_map.n_components, lattice.amplitudes, lattice.n_before
-    m = min(D, k + LEADING)
-    moments = sums.with_gram(m).centred(intercept=intercept)
-    waves = 0.5 * np.repeat(amplitudes**2, 2)[m - k : D - k]
-    beyond = float(waves.sum()), sums.weight * float(waves.max(initial=0.0))
+    """Return what sums tell of the leading features, about their means if so."""
+    leading, others = sums.leading_part(LEADING)
+    moments = leading.centred(intercept=intercept)
+    beyond = float(others.sum()), sums.weight * float(others.max(initial=0.0))
     equations = LeadingEquations(moments.gram, moments.feature_mean, *beyond)
-    return LeadingPart(equations, sums.weight * waves, sums.n_rows)
+    return LeadingPart(equations, sums.weight * others, sums.n_rows)

@@ -1,9 +1,12 @@
 """The memory of a fit by conjugate gradients, which hold no D x D system."""
 
+from functools import partial
+from typing import Any, ClassVar
+
 from streamkern._typing import Source
 from streamkern.extensions.gradients.iterative_plan import (
     IterativePlan,
-    WavePlan,
+    SumsPlan,
     gradient_flops,
     most_vectors,
     vectors_at_once,
@@ -16,21 +19,9 @@ from streamkern.extensions.gradients.preconditioner import (
     sketch_at_once,
     sketch_size,
 )
-from streamkern.parameters.chunking import (
-    NARROW_BYTES,
-    ROWS_OF_WAVES,
-    Chunks,
-    chunk_sizes,
-    wave_chunk_sizes,
-)
-from streamkern.parameters.cost_estimate import wave_flops
+from streamkern.parameters.chunking import NARROW_BYTES, Chunks, chunk_sizes
 from streamkern.parameters.footprint import PROCESS_BYTES, WAITING, Footprint
 from streamkern.runtime.memory import thread_bytes
-from streamkern.statistics.toeplitz_moments import rows_at_once
-
-# Sums of waves for every feature, which fill a ball in up to three inputs, and how many times as
-# many numbers transforms of rows hold; what a row takes in one, and each of its factors.
-_WAVES, _FINER, _TRANSFORMED, _FACTOR = 16, 8, 128, 48
 
 
 class IterativeFootprint(Footprint):
@@ -105,12 +96,12 @@ class IterativeFootprint(Footprint):
         return super().receiving(beside)
 
 
-class WaveFootprint(IterativeFootprint):
-    """The bytes of sums of waves on a lattice, whose products are by Fourier transforms."""
+class SumsFootprint(IterativeFootprint):
+    """The bytes of sums that tell the products of any vectors, as of waves on a lattice."""
 
     features = 0
     products_saved = 0
-    plan_class = WavePlan
+    own_solver: ClassVar[Any]  # which knows what they take
 
     @classmethod
     def n_dealt(cls, chunks: Chunks, source: Source, feature_bytes: int) -> int:  # noqa: ARG003
@@ -119,29 +110,29 @@ class WaveFootprint(IterativeFootprint):
 
     @classmethod
     def chunks(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> Chunks:  # noqa: ARG003
-        """Return how rows are cut up: the last shards are not smaller, whose lattice is not."""
-        sizes = wave_chunk_sizes(source, n_components, n_folds, ROWS_OF_WAVES)
-        return Chunks.of(source, *sizes, even=True)
+        """Return how rows are cut up."""
+        found: Chunks = cls.own_solver.chunks(source, n_components, n_folds)
+        return found
 
     def pass_flops(self, n_shards: int) -> float:
-        """Return the multiply-adds that take as long as sums of waves."""
-        source = self.source
-        return wave_flops(source.n_samples, self.n_components, source.n_targets, n_shards)
+        """Return the multiply-adds that take as long as the sums."""
+        n, q = self.source.n_samples, self.source.n_targets
+        return float(self.own_solver.flops(n, self.n_components, q, n_shards))
 
     def sums(self, n_strips: int = 1) -> int:  # noqa: ARG002  there is no triangle
         """Return the sums of one fold."""
-        return 8 * self.n_components * (2 * _WAVES + self._factors)
+        return int(self.own_solver.sum_bytes(self.n_components, self._factors))
 
     @property
     def _factors(self) -> int:
         return self.source.n_targets + 1 + self.n_terms
 
     def multiplying(self, threads: int) -> int:
-        """Return what a process holds that sums waves."""
-        D, factors = self.n_components, self._factors
-        task = self.folds_at_once * self.sums() + 16 * _FINER * _WAVES * D + self.blocks
-        rows = min(rows_at_once(2 * _WAVES * D, factors) + self.block_rows, self.shard_rows)
-        task += rows * (_TRANSFORMED + _FACTOR * factors) + _FACTOR * D * factors
+        """Return what a process holds that sums."""
+        sizes = self.n_components, self._factors, self.block_rows, self.shard_rows
+        task = (
+            self.folds_at_once * self.sums() + self.own_solver.transform_bytes(*sizes) + self.blocks
+        )
         return PROCESS_BYTES + self.map + threads * task + self.waiting + self.sample
 
     @property
@@ -149,7 +140,16 @@ class WaveFootprint(IterativeFootprint):
         return sketch_size(self.n_components, self.source.n_samples, 0)
 
     def receiving(self, beside: int = 0) -> int:
-        """Return what the process holds that planned, with transforms of all folds."""
+        """Return what the process holds that planned, with products of all folds."""
         D = self.n_components
         beside += (2 * self.n_folds + 4) * self.sums() + block_bytes(D)
         return super().receiving(beside)
+
+
+def of(own_solver: Any) -> type[Footprint]:
+    """Return what gradients need, of a map that has a solver of its own if so."""
+    if own_solver is None:
+        return IterativeFootprint
+    plan_class = staticmethod(partial(SumsPlan, own_solver=own_solver))
+    more = {"own_solver": own_solver, "plan_class": plan_class}
+    return type("OwnSumsFootprint", (SumsFootprint,), more)

@@ -1,15 +1,10 @@
 """The plan of a job that conjugate gradients solve, without a D x D system."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from streamkern.extensions.gradients.preconditioner import largest_sketch, sketch_at_once
-from streamkern.parameters.cost_estimate import (
-    AT_LANDMARKS,
-    OF_A_TRANSFORM,
-    rough_flops_per_second,
-    wave_flops,
-)
+from streamkern.parameters.cost_estimate import AT_LANDMARKS, rough_flops_per_second
 from streamkern.parameters.job_plan import Plan
 from streamkern.statistics import dtype_of_features
 
@@ -67,25 +62,31 @@ class IterativePlan(Plan):
 
 
 @dataclass(frozen=True)
-class WavePlan(IterativePlan):
-    """A job by sums of waves, in the place of passes."""
+class SumsPlan(IterativePlan):
+    """A job by sums that tell the products of any vectors, in the place of passes."""
 
     sums_waves: bool = True
+    own_solver: Any = None  # which knows what the sums take
+
     stored_bytes: ClassVar[int] = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: each for name, each in super().as_dict().items() if name != "own_solver"}
 
     @property
     def fewest_rows(self) -> int:
-        """Rows of the last shards: each transforms a whole lattice."""
+        """Rows of the last shards, which are as large as others."""
         return self.shard_rows
 
     @property
     def _pass_flops(self) -> float:
-        return wave_flops(self.n_rows, self.n_components, self.n_targets, self.n_shards)
+        sizes = self.n_rows, self.n_components, self.n_targets, self.n_shards
+        return float(self.own_solver.flops(*sizes))
 
     def total_seconds(self, *, from_rows: bool) -> float:  # noqa: ARG002
-        """Return a careful guess of what sums of waves take, and products by their transforms."""
+        """Return a careful guess of what the sums take, and products by them."""
         flops = float(self.n_components) * (
-            _BETWEEN * self._vectors**2 + OF_A_TRANSFORM * self._vectors
+            _BETWEEN * self._vectors**2 + self.own_solver.a_product * self._vectors
         )
         return self.seconds + flops / rough_flops_per_second("double")
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.extensions.gradients.subspace_passes import SubspacePasses
-from streamkern.features import left_out, trended
+from streamkern.features import innermost, trended
 from streamkern.features.kernel_map import Combinations
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.memory import usable_cores
@@ -78,7 +78,7 @@ class SubspaceSystems:
             largest = max(largest, float(passes.preconditioner.values.max(initial=0.0)))
         floor = relative_floor(spectrum.precision, feature_map.n_components) * largest
         grid = (penalty.alpha,) if penalty.is_fixed else penalty.grid
-        noise = left_out(feature_map) * total.weight / total.n_rows
+        noise = innermost(feature_map).left_out * total.weight / total.n_rows
         alphas = even_grid(floor, largest, left_out=noise) if grid is None else np.array(grid)
         return cls(passes, penalty, parts, total, bases, alphas, floor, largest)
 

@@ -56,7 +56,7 @@ def weights_figure(model: FittedRidge) -> Figure | None:
     # Of a combination of kernels, length scales are those of its parts.
     elif isinstance(scales, list) and "length_scale" in model.report["kernel_parameters"]:
         beside, weights = trended(model.feature_map), 1.0 / np.array(scales)
-        kept = slice(None) if beside is None else beside.trend.along
+        kept = slice(None) if beside is None else beside.along
         columns = model.feature_map.standardizer.columns[kept].tolist()  # type: ignore[attr-defined]
     else:
         return None

@@ -15,7 +15,6 @@ from streamkern.extensions.report.numbers import counted, percent, shortened
 from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.validation_pass import PairCounts
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.grid_prediction import predicted_grid
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 # Bins with fewer rows say little of a mean or a share.
@@ -152,7 +151,8 @@ def field_maps(model: FittedRidge) -> list[Figure]:
     has_std = model.equations is not None and len(model.predictor.coef) <= _MOST_COMPONENTS
     # The middles of pictures.cells.
     middles = [np.linspace(a, b, 2 * _CELLS + 1)[1::2] for a, b in ranges]
-    found = predicted_grid(model, middles, return_std=has_std)
+    rows = np.stack(np.meshgrid(*middles, indexing="ij"), axis=-1).reshape(-1, 2)
+    found: Any = model.predict(rows, return_std=True) if has_std else (model.predict(rows),)
     names = [shortened(printable(name)) for name in model.columns.named([0, 1])]
 
     def map_of(title: str, values: Floats) -> Figure:
@@ -163,7 +163,7 @@ def field_maps(model: FittedRidge) -> list[Figure]:
 
         return Figure(title, "Over the range of the rows.", draw, SQUARE)
 
-    maps = [map_of(f"Predicted {shown_targets(model)[0]}", found.y_pred)]
-    if found.y_std is not None and np.isfinite(found.y_std).all():
-        maps.append(map_of("Standard deviation of a new row", found.y_std))
+    maps = [map_of(f"Predicted {shown_targets(model)[0]}", found[0])]
+    if has_std and np.isfinite(found[1]).all():
+        maps.append(map_of("Standard deviation of a new row", found[1]))
     return maps

@@ -26,7 +26,7 @@ def contenders_of(
     context = with_guarded_kernel(context, summary)
     options, given, plain = context.options, pairs, summary
     make = partial(run_in_time, clock, share=1.0)
-    given_scale, kernel_is_open = options.scale, options.chooses_kernel and not options.has_grid
+    given_scale, kernel_is_open = options.scale, options.chooses_kernel and not options.is_field
     if context.crowding is not None and (options.kernel, options.feature_map) not in pairs:
         given = [(options.kernel, options.feature_map)]  # which holds where no rows are
     context, scaled = with_chosen_scale(context, summary, make)

@@ -93,7 +93,7 @@ def maps_to_try(
 ) -> list[str]:
     wanted = given if maps is None else maps
     if wanted == AUTO:
-        listed = [*_AUTO_MAPS, *([_GRID] if n_features <= _GRID_INPUTS else [])]
+        listed = [*_AUTO_MAPS, *([_GRID] * (_GRID in FAMILIES and n_features <= _GRID_INPUTS))]
         return [*([] if given in (AUTO, *listed) else [given]), *listed]
     names = [wanted] if isinstance(wanted, str) else list(wanted)
     for name in names:

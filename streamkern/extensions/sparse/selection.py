@@ -16,7 +16,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
-from streamkern.features.trend import NO_CHOICE
+from streamkern.features.abilities import NO_CHOICE_BESIDE_TREND
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 from streamkern.solve.cross_validation import HeldOut, squared_errors
@@ -44,7 +44,7 @@ def check_parameters(parameters: Parameters, available: int | None) -> None:
     """Raise ParameterError unless a sparse model of so many features can be as asked for."""
     K, unknown = parameters.sparse, parameters.n_components == AUTO
     if parameters.trend is not None:
-        raise ParameterError(NO_CHOICE)
+        raise ParameterError(NO_CHOICE_BESIDE_TREND)
     if K != AUTO:
         checked_size(K, None if unknown else available)
         if unknown:

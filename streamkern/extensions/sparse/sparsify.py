@@ -12,7 +12,6 @@ from streamkern.estimators.base import estimator_of
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.extensions.sparse.selection import Sparsifier, checked_method, checked_size
 from streamkern.features import trended
-from streamkern.features.trend import NO_CHOICE
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.report_facts import facts_of
 from streamkern.solve import NormalEquations, RidgeSolution
@@ -60,8 +59,8 @@ def sparsify(
 def sparse_model(model: FittedRidge, n_components: int, method: str = "forward") -> FittedRidge:
     """Return the fitted model of the best K features of another; parameters are as above."""
     begun, full = time.perf_counter(), model.predictor
-    if trended(full.feature_map):
-        raise ParameterError(NO_CHOICE)
+    if (beside := trended(full.feature_map)) is not None:
+        raise ParameterError(beside.no_choice)
     if model.outcome.by_gradients:
         raise ParameterError(
             "a model that conjugate gradients solved knows few directions of its features, of "

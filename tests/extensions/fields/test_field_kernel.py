@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamkern import Gaussian, Matern, RandomFeatureRidge, load
-from streamkern.features import left_out
+from streamkern.features import innermost
 from streamkern.models.report_rows import fit_rows
 
 # Of the usual kernel, whose errors go on falling.
@@ -35,7 +35,7 @@ def field(kernel, p=2, noise=0.1):
 @pytest.fixture
 def small_windows(monkeypatch):
     """Few rows choose the kernel, where it does not matter which."""
-    monkeypatch.setattr("streamkern.choice.field_kernel._ROWS", 100)
+    monkeypatch.setattr("streamkern.extensions.fields.field_kernel._ROWS", 100)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_field_that_is_not_resolved_stays_near_in_gaps():
     model = RandomFeatureRidge(feature_map="grid", n_components=300).fit(X[~gap], y[~gap])
     assert model.report_["kernel"] == "matern32"
     assert "more components would resolve more" in model.report_["note"]
-    assert model.alpha_ == pytest.approx(left_out(model.model_.feature_map))
+    assert model.alpha_ == pytest.approx(innermost(model.model_.feature_map).left_out)
     # Without the least penalty it is off by many deviations of the field there.
     assert np.sqrt(np.mean((model.predict(X[gap]) - f[gap]) ** 2)) < 1.5 * f.std()
 
@@ -154,7 +154,10 @@ def test_no_penalty_below_what_the_grid_leaves_out_is_tried_unless_it_is_given(o
     X, _, y = field(Matern(0.15, nu=1.5))
     options = {"feature_map": "grid", "n_components": 300} | options
     model = RandomFeatureRidge(Matern(0.15, nu=1.5), **options).fit(X, y)
-    assert min(model.report_["alpha_curve"]["alphas"]) >= left_out(model.model_.feature_map) * 0.999
+    assert (
+        min(model.report_["alpha_curve"]["alphas"])
+        >= innermost(model.model_.feature_map).left_out * 0.999
+    )
     given = RandomFeatureRidge(Matern(0.15, nu=1.5), **options | {"alpha": 1e-3}).fit(X, y)
     assert given.alpha_ == 1e-3
 

@@ -11,15 +11,13 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
+from streamkern.extensions.fields.lattice import Lattice
+from streamkern.features.abilities import NO_CHOICE_BESIDE_TREND
 from streamkern.features.base import FeatureMap
 from streamkern.features.families import inner_arrays, restored_inner
 from streamkern.features.kernel_map import OfInner
 from streamkern.runtime.scratch import Scratch
 
-NO_CHOICE = (
-    "features are not chosen beside a trend, which comes first; leave out sparse (--sparse), or "
-    "the trend."
-)
 # Polynomials of the coordinates, by their degrees.
 DEGREES = {"linear": 1, "quadratic": 2}
 # The prior deviation of a term with deviation 1, in those of the field: the penalty hardly counts.
@@ -59,6 +57,8 @@ class Trended(OfInner):
 
     name = "trend"
     has_gradients = True  # waves have them
+    is_field = True
+    no_choice = NO_CHOICE_BESIDE_TREND
     inner: Any
 
     def __init__(self, inner: FeatureMap, trend: Trend, centre: Floats, unit: Floats) -> None:
@@ -70,6 +70,7 @@ class Trended(OfInner):
             raise ParameterError("the terms of a trend do not go together; the file is damaged.")
         self.inner, self.trend, self.centre, self.unit = inner, trend, centre, unit
         self.n_features, self.n_components = len(inputs), k + inner.n_components
+        self.n_terms, self.along, self.left_out = k, trend.along, inner.left_out
 
     @classmethod
     def beside(cls, inner: FeatureMap, trend: Trend, rows: Floats) -> "Trended":
@@ -78,6 +79,11 @@ class Trended(OfInner):
         centre, unit = terms.mean(axis=0), terms.std(axis=0)
         known = unit > 1e-6 * np.abs(terms).max(axis=0, initial=0.0)
         return cls(inner, trend, centre, np.where(known, unit, 1.0) / _PRIOR)
+
+    @property
+    def lattice(self) -> Lattice | None:
+        found: Lattice | None = self.inner.lattice
+        return None if found is None else found._replace(n_before=self.n_terms)
 
     def trend_and_rest(self, X: Array) -> tuple[Floats, Array]:
         return (self.trend.values(X) - self.centre) / self.unit, X[:, self.trend.along]
@@ -108,7 +114,7 @@ class Trended(OfInner):
         return Trended(inner, self.trend, self.centre, self.unit)
 
     def subset(self, indices: Array) -> FeatureMap:  # noqa: ARG002  none are
-        raise ParameterError(NO_CHOICE)
+        raise ParameterError(NO_CHOICE_BESIDE_TREND)
 
     def arrays(self) -> dict[str, Array]:
         pairs = [(*term, -1)[:2] for term in self.trend.terms]

@@ -6,8 +6,8 @@ from scipy.linalg import block_diag
 from scipy.stats import multivariate_normal
 
 from streamkern import Gaussian, Matern
-from streamkern.choice import field_kernel
-from streamkern.choice.field_kernel import Window, by_evidence
+from streamkern.extensions.fields import field_kernel
+from streamkern.extensions.fields.field_kernel import Window, by_evidence
 from streamkern.features.base import stream
 
 LENGTHS, NOISE = np.array([0.3, 0.9]), 0.04

@@ -175,10 +175,6 @@ class QuasiRandomFourierFeatures(KernelTransformer, makes=features.QuasiRandomFo
 class StructuredFourierFeatures(KernelTransformer, makes=features.StructuredFourierFeatures): ...
 
 
-class GridFourierFeatures(KernelTransformer, makes=features.GridFourierFeatures):
-    rows_a_feature = 1
-
-
 class Nystroem(KernelTransformer, makes=features.Nystroem): ...
 
 

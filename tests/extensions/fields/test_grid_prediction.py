@@ -6,7 +6,7 @@ import pytest
 
 from streamkern import Matern, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError
-from streamkern.models import prediction
+from streamkern.extensions.fields import grid_prediction
 
 N = 400
 
@@ -19,10 +19,10 @@ def fitted(p=2, q=None, **options):
     return RandomFeatureRidge(Matern(1.0), **options).fit(X, y), X
 
 
-@pytest.mark.parametrize("shard_bytes", [1 << 9, 1 << 6])  # of several slabs, and of parts of one
+@pytest.mark.parametrize("n_points", [50, 4])  # of several slabs, and of parts of one
 @pytest.mark.parametrize(("p", "q"), [(1, None), (2, None), (3, None), (2, 2)])
-def test_a_grid_has_the_predictions_of_its_points(monkeypatch, p, q, shard_bytes):
-    monkeypatch.setattr(prediction, "_SHARD_BYTES", shard_bytes)
+def test_a_grid_has_the_predictions_of_its_points(monkeypatch, p, q, n_points):
+    monkeypatch.setattr(grid_prediction, "_POINTS", n_points)
     model, X = fitted(p, q)
     shape = (5, 7, 3)[:p]
     found = model.predict_grid(shape, return_std=True)

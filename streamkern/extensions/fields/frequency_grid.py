@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
-from streamkern.features.lattice import Lattice
+from streamkern.extensions.fields.lattice import Lattice
 from streamkern.features.projection import Frequencies
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.kernels import ShiftInvariantKernel
@@ -52,6 +52,7 @@ class GridFourierFeatures(SpectralFeatures):
     """
 
     name = "grid"
+    is_field = True
     families: ClassVar = {"grid": ("a grid of frequencies, for one to three inputs", {})}
 
     def __init__(self, kernel: ShiftInvariantKernel, n_components: int = 2048) -> None:
@@ -88,6 +89,13 @@ class GridFourierFeatures(SpectralFeatures):
             raise ParameterError("a grid without amplitudes, or with zero in it; draw another.")
         found = Lattice(np.rint(frequencies / cell - 0.5).astype(int), cell, amplitudes)
         return found if np.allclose((found.indices + 0.5) * cell, frequencies) else None
+
+    @property
+    def left_out(self) -> float:  # type: ignore[override]
+        lattice = self.lattice
+        return (
+            0.0 if lattice is None else max(1.0 - float(np.square(lattice.amplitudes).sum()), 0.0)
+        )
 
 
 def balanced_grid(

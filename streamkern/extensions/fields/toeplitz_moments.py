@@ -6,7 +6,6 @@ points, and a non-uniform fast Fourier transform makes these for far less than D
 """
 
 from collections.abc import Iterable
-from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +14,9 @@ from scipy.fft import fftn, ifftn, next_fast_len
 
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
-from streamkern.features import FeatureMap, lattice_of, trend_and_angles
-from streamkern.features.lattice import Lattice, places, sums_of_pairs, sums_of_rows
+from streamkern.extensions.fields.lattice import Lattice, places, sums_of_pairs, sums_of_rows
+from streamkern.extensions.fields.waves import lattice_of, trend_and_angles
+from streamkern.features import FeatureMap
 from streamkern.runtime.timing import timed
 from streamkern.statistics.centred_moments import CentredMoments
 from streamkern.statistics.declared_sums import total
@@ -57,13 +57,6 @@ class ToeplitzGram:
             np.ravel_multi_index(tuple(each.T), self.shape, mode="wrap")
             for each in (lattice.indices, -lattice.indices - 1)
         )
-
-    def __add__(self, other: "ToeplitzGram") -> "ToeplitzGram":
-        """Return that of the sums over both sets of rows."""
-        both = copy(self)
-        both.spectrum = self.spectrum + other.spectrum
-        both.beside = self.beside + other.beside
-        return both
 
     def times(self, vectors: Array) -> Floats:
         """Return products (D, k) of vectors (D, k), two in a complex transform."""
@@ -195,6 +188,13 @@ class ToeplitzMoments(Moments):
         """Return what multiplies vectors by the Gram matrix, which is not made."""
         waves = self.waves.view(complex).reshape(2 * self._lattice.modes)
         return ToeplitzGram(self._lattice, waves, self.beside, n_threads)
+
+    def leading_part(self, n_waves: int) -> tuple[Moments, Floats]:
+        """Return moments of the trend and of so many features, and |phi|^2 / N of the others."""
+        D, k = self.feature_map.n_components, self._lattice.n_before
+        m = min(D, k + n_waves)
+        others = 0.5 * np.repeat(self._lattice.amplitudes**2, 2)[m - k : D - k]
+        return self.with_gram(m), others
 
     def _write(self, panel: Array) -> None:
         """Write rows of the Gram matrix: 2 cos a cos b = cos (a + b) + cos (a - b), and so on."""

@@ -8,7 +8,7 @@ Varin, Reid and Firth (2011), "An overview of composite likelihood methods".
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any, NamedTuple
@@ -16,16 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from streamkern._typing import Array, Floats
+from streamkern._typing import Array, Block, Floats
 from streamkern.engine.scheduler import compute, delayed, scatter
-from streamkern.features import Trend
+from streamkern.extensions.fields.trend import Trend
 from streamkern.features.metric import GivenMetric, metric_of
 from streamkern.kernels import Gaussian, Matern
 from streamkern.parameters.parameters import FEWEST_ROWS
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.threads import blas_threads
-from streamkern.statistics import WindowSamples
+from streamkern.statistics import RowSample
+from streamkern.statistics.base import Composite, Statistic
+from streamkern.statistics.declared_sums import part
 
 # Rows of a window, with how many it tells something; places that windows are around; and by how
 # much windows around a place differ.
@@ -68,17 +70,43 @@ class Evidence(NamedTuple):
     linear: Floats | None = None  # (p, p), of determinant 1, where it is not along the inputs
 
 
+class WindowSamples(Statistic):
+    """A sample of up to k rows in every one of w boxes, which may overlap.
+
+    Boxes have centres (w, p) and half sides (w, p) in what `placed` makes of rows.
+    """
+
+    placed: Callable[[Array], Floats]
+    centres: Floats
+    halves: Floats
+    n_rows: int
+    random_state: int = 0
+    windows: Composite = part(
+        lambda own: Composite(*(RowSample(own.n_rows, own.random_state) for _ in own.centres))
+    )
+
+    @property
+    def samples(self) -> tuple[RowSample, ...]:
+        return self.windows.parts
+
+    def update(self, blocks: Iterable[Block]) -> None:
+        for block in blocks:
+            places = self.placed(block.X)
+            for sample, centre, half in zip(self.samples, self.centres, self.halves, strict=True):
+                inside = (np.abs(places - centre) <= half).all(axis=1)
+                if inside.any():
+                    sample.update([block.where(inside)])
+
+
 def with_chosen_kernel(
     rows: FitContext, summary: ColumnSummary
 ) -> tuple[FitContext, ColumnSummary]:
-    """Read the rows once if the kernel of a field is open, and return the context with the best.
+    """Read the rows once, and return the context with the kernel of most evidence.
 
     Windows are a third as wide from one to the next, down to what waves tell apart.  Without a
     trend, length scales are along directions that rows are turned to, where that is surely better.
     """
     begun, options = time.perf_counter(), rows.options
-    if not options.chooses_kernel or rows.like is not None:
-        return rows, summary
     standardizer, varied = summary.standardizer, ~summary.columns.constant(0.0)
     varied = np.flatnonzero(varied[rows.source.n_features :])[:_MOST_TARGETS]
     placed = standardizer(summary.sample.X)
@@ -98,7 +126,7 @@ def with_chosen_kernel(
     empty = WindowSamples(standardizer, centres, halves, _ROWS, options.random_state)
     told = _told(rows.read(empty, "kernels").statistic, n_sizes, summary, varied, trend)
     # One for each would be numbers for other inputs.
-    if p < rows.source.n_features - len(options.covariates):
+    if p < options.n_coordinates(rows.source.n_features):
         ranges = np.exp(np.log(ranges).mean(keepdims=True))
     windows: Any = scatter(told)
     found = compute(delayed(by_evidence, windows, ranges, name="evidence"))
@@ -202,7 +230,7 @@ def _best(
     They are logarithms of p length scales, for every pair of inputs how much they turn, or none of
     these, and the logarithm of the noise.
     """
-    from scipy.optimize import minimize  # noqa: PLC0415  slow, and for fields alone
+    from scipy.optimize import minimize
 
     p, n_rows = len(ranges), sum(len(each.places) for each in windows)
     n_pairs = len(starts[0]) - p - 1

@@ -58,4 +58,4 @@ def test_commands_that_name_no_grid_or_rows_too_are_refused_and_write_nothing(fo
 
 
 def test_the_help_shows_a_grid():
-    assert "--grid 400,300" in streamkern("predict", "--help").output
+    assert "--grid N[,N...]" in streamkern("predict", "--help").output

@@ -5,7 +5,8 @@ import pytest
 from tolerances import assert_close
 
 from streamkern.errors import ParameterError
-from streamkern.features import GridFourierFeatures, QuasiRandomFourierFeatures, left_out
+from streamkern.extensions.fields.frequency_grid import GridFourierFeatures
+from streamkern.features import QuasiRandomFourierFeatures
 from streamkern.features.families import FAMILIES
 from streamkern.features.quasi_random import quasi_random_points
 from streamkern.kernels import Gaussian, Laplacian, Matern
@@ -96,7 +97,7 @@ def test_what_comes_back_at_the_ends_is_thirty_times_what_is_missing(kernel, p):
     phi, X = drawn(kernel, p), rows(p)
     missing = 1 - (phi.amplitudes**2).sum()
     at_ends = min(30 * missing, 0.9)
-    assert left_out(phi) == pytest.approx(missing, abs=1e-15)
+    assert phi.left_out == pytest.approx(missing, abs=1e-15)
     ranges = np.ptp(X, axis=0)
     for j, cell in enumerate(cells(phi)):
         apart = np.zeros((1, p))

@@ -76,7 +76,7 @@ def values_of_rows(angles: list[Floats], waves: Array, precision: str) -> Array:
 
 
 def _transformed(kind: int, angles: list[Floats], precision: str, *arguments: Any) -> Array:
-    import finufft  # noqa: PLC0415  where it is needed
+    import finufft
 
     transform = getattr(finufft, f"nufft{len(angles)}d{kind}")
     eps = _IN_DOUBLE if precision == "double" else _TOLERANCE

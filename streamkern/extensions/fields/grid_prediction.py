@@ -4,22 +4,26 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.engine.scheduler import delayed, scatter
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import trended
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.prediction import predicted_shards
 from streamkern.runtime.memory import check_free
-from streamkern.sources.grid import GridSource
+from streamkern.sources import Source, as_source
 from streamkern.storage.hdf5_files import RowWriter
 from streamkern.storage.outputs import check_output, replacing, written
 from streamkern.storage.temporary_paths import temporary_path
 
+# Points that are one task, which makes them.
+_POINTS = 1 << 18
 # What xarray writes, by the endings of names.
 _BY_XARRAY = (".nc", ".zarr")
 # Names that inputs cannot have beside predictions.
@@ -49,7 +53,7 @@ class GridPrediction(NamedTuple):
         The first input is the last dimension, which is drawn from left to right, unless it is a
         latitude: so inputs x and y have the dimensions y and x.
         """
-        import xarray  # noqa: PLC0415  not among the dependencies
+        import xarray
 
         names = (*self.axes, "target")[: self.y_pred.ndim]
         made = xarray.Dataset({name: (names, each) for name, each in self._layers()}, self.axes)
@@ -118,7 +122,7 @@ def grid_to_file(
 def _axes(model: FittedRidge, points: Sequence[Any], extent: Any) -> dict[str, Floats]:
     """Return the coordinates along every input by its name, or raise ParameterError."""
     p, beside = model.n_features, trended(model.feature_map)
-    if beside is not None and beside.n_features > len(beside.trend.along):
+    if beside is not None and p > len(beside.along):
         raise ParameterError(
             "a grid has coordinates alone, but the model has a trend in other columns, of which no "
             "values at its points are known; predict rows that have them."
@@ -171,10 +175,9 @@ def _slabs(
     model: FittedRidge, axes: dict[str, Floats], *, return_std: bool
 ) -> Iterator[dict[str, Floats]]:
     """Yield predictions at some points of the first axis and all of the others, in order."""
-    grid = GridSource(tuple(axes.values()))
-    equations = model.normal_equations if return_std else None
-    slab, held = math.prod(grid.shape[1:]), dict[str, Floats]()
-    for _, made in predicted_shards(model.predictor, grid, equations):
+    beside, held = [len(axis) for axis in list(axes.values())[1:]], dict[str, Floats]()
+    equations, slab = model.normal_equations if return_std else None, math.prod(beside)
+    for _, made in predicted_shards(model.predictor, _grid(axes), equations):
         for name, values in made.items():
             held[name] = np.concatenate([held[name], values]) if name in held else values
         whole = len(held["y_pred"]) // slab * slab
@@ -182,7 +185,26 @@ def _slabs(
             raise DataError("points of the grid overflow; give an extent near that of the rows.")
         if whole:
             yield {
-                name: values[:whole].reshape(-1, *grid.shape[1:], *values.shape[1:])
+                name: values[:whole].reshape(-1, *beside, *values.shape[1:])
                 for name, values in held.items()
             }
             held = {name: values[whole:] for name, values in held.items()}
+
+
+def _grid(axes: dict[str, Floats]) -> Source:
+    """Return all points of a grid as rows, the last axis varying fastest."""
+    import dask.array as da
+
+    known: Any = scatter(tuple(axes.values()))
+    n, p = math.prod(map(len, axes.values())), len(axes)
+    parts = [
+        da.from_delayed(delayed(_points, known, *ends, name="points"), (np.diff(ends)[0], p), float)
+        for ends in pairwise([*range(0, n, _POINTS), n])
+    ]
+    return as_source(da.concatenate(parts))
+
+
+def _points(axes: Sequence[Floats], start: int, stop: int) -> Floats:
+    """Return points (n, p), from one in their order to another."""
+    places = np.unravel_index(np.arange(start, stop), [len(axis) for axis in axes])
+    return np.stack([axis[at] for axis, at in zip(axes, places, strict=True)], axis=1)

@@ -9,7 +9,7 @@ import pytest
 import streamkern
 from streamkern import Matern, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.solvers import toeplitz
+from streamkern.extensions.fields import toeplitz
 
 pytestmark = pytest.mark.filterwarnings("ignore:the error still falls", "ignore:weights are below")
 

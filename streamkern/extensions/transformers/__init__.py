@@ -1,1 +1,0 @@
-"""scikit-learn transformers: the feature maps alone, drawn when they are fitted."""
