@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from streamkern.choice.field_kernel import with_chosen_kernel
-from streamkern.choice.held_out_trial import HeldOutResult, HeldOutTrial, Sample, far_steps
+from streamkern.choice.small_fit import TRAINING, HeldOutResult, Sample, SmallFit, far_steps
 from streamkern.choice.time_limit import TimeLimit
-from streamkern.choice.trials import Trial
 from streamkern.engine.scheduler import compute_all, delayed, scatter
 from streamkern.errors import ParameterError
 from streamkern.features.metric import GivenMetric
@@ -43,7 +43,7 @@ _CROWDED_COMPONENTS, _ROWS_A_FEATURE = 768, 4
 _TIMES = 8.5
 
 
-class _SmallFit(NamedTuple):
+class _InScale(NamedTuple):
     scale: str
     tried: HeldOutResult  # with its kernel, and that with a number for its length scale
 
@@ -103,23 +103,20 @@ def with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitConte
     with blas_threads(1):  # length scales are part of the result
         X = summary.standardizer(summary.sample.X[:m])
         kernels = [each.resolved(X, columns, weights).restricted(columns) for each in _ROUGH]
-    sample: Any = scatter(X), scatter(summary.targets[:m])
-    dealt, weighed = scatter(folds), scatter(weights)
+    sample: Any = *map(scatter, (X, summary.targets[:m], weights, folds)), True
     D = max(min(options.n_components, _CROWDED_COMPONENTS, m // _ROWS_A_FEATURE) // 2 * 2, 2)
     found: list[tuple[int, float, Any]] = []
     for own in kernels:
-        trial, errors = Trial(replace(options, kernel=own), D, is_guarded=True), list[float]()
+        fit, errors = SmallFit(replace(options, kernel=own), D, m), list[float]()
         while not errors or (
             len(errors) < _HALVINGS and errors[-1] <= _NEXT_TO_NOTHING * min(errors)
         ):
             halvings = range(len(errors), len(errors) + _AT_ONCE)
-            tasks = [
-                delayed(trial, *sample, 0.5**k, weighed, dealt, name="crowded-try")
-                for k in halvings
-            ]
-            made = [each.relative_mse for each in compute_all(tasks)]
-            found += [(k, e, own.stretched(0.5**k)) for k, e in zip(halvings, made, strict=True)]
-            errors += made
+            shorter = [own.stretched(0.5**k) for k in halvings]
+            tried = [(fit.cross_validated, each, *sample) for each in shorter]
+            made = compute_all([delayed(*each, name="crowded-try") for each in tried])
+            errors += [each.relative_mse for each in made]
+            found += zip(halvings, errors[halvings[0] :], shorter, strict=True)
     most = _NEXT_TO_NOTHING * min(error for _, error, _ in found)
     cheap = (each for each in found if each[1] <= most)
     _, _, kernel = min(cheap, key=lambda each: (-each[0], each[1]))
@@ -175,31 +172,26 @@ def with_chosen_scale(
 
 def _small_fits(
     summary: ColumnSummary, options: FitOptions, scales: Mapping[str, ColumnSummary], make: Any
-) -> Iterator[_SmallFit]:
+) -> Iterator[_InScale]:
     """Return fits to some rows in every scale, with every kernel that is open or the one given."""
     sample = Sample.of(summary, CHOICE_ROWS)
     D, parts = min(options.n_components, _COMPONENTS), list[Any]()
     for name, scaled in scales.items():
         standardizer, columns = scaled.standardizer, scaled.standardizer.columns
-        trial = HeldOutTrial(options, standardizer, D, len(sample.rows))
+        fit = SmallFit(options, D, len(sample.rows), standardizer, TRAINING)
         with blas_threads(1):  # length scales are part of the result
             rows, named = standardizer(sample.rows), _kernels(summary, options)
             kernels = [each.resolved(rows, columns, sample.weights) for each in named]
         for own in (each.restricted(columns) for each in kernels):
             steps = (*_STEPS, *far_steps(own, rows))
-            calls = [("sample-try", _without_coef, *trial.call(own, k, sample)[1:]) for k in steps]
+            call = partial(fit.held_out_call, "sample-try", own, sample=sample, keeps_coef=False)
+            calls = [call(step=step) for step in steps]
             parts += zip(range(len(calls)), [name] * len(calls), calls, strict=True)
     # Own length scales come first, in case there is no time for others.
     _, names, several = zip(*sorted(parts, key=itemgetter(0)), strict=True)
-    expected = _TIMES * trial.flops / rough_flops_per_second(options.precision)
+    expected = _TIMES * fit.flops / rough_flops_per_second(options.precision)
     fewest = len(scales) * len(kernels)
-    return map(_SmallFit, names, make(several, fewest=fewest, expected=expected))
-
-
-def _without_coef(trial: HeldOutTrial, *arguments: Any) -> HeldOutResult:
-    """Return what a trial came to, without the coefficients, which may be of many targets."""
-    tried = trial(*arguments)
-    return tried._replace(coef=tried.coef[:0])
+    return map(_InScale, names, make(several, fewest=fewest, expected=expected))
 
 
 def _kernels(summary: ColumnSummary, options: FitOptions) -> list[Any]:

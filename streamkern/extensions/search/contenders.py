@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from streamkern.choice.sample_choice import in_given_metric, with_chosen_scale, with_guarded_kernel
-from streamkern.choice.trials import ISOTROPIC, STANDARD
+from streamkern.choice.small_fit import ISOTROPIC, STANDARD
 from streamkern.extensions.search.budget import Clock, run_in_time
 from streamkern.extensions.search.metric_beginnings import Pair
 from streamkern.extensions.search.metric_learning import LearntMetric, in_metric

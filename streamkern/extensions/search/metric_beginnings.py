@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.choice.held_out_trial import TRAINING, HeldOutTrial, Sample
+from streamkern.choice.small_fit import TRAINING, Sample, SmallFit
 from streamkern.choice.time_limit import OutOfTimeError, TimeLimit
 from streamkern.engine.scheduler import scatter
 from streamkern.extensions.search.budget import LEARNING, run_in_time
@@ -20,7 +20,6 @@ from streamkern.extensions.search.input_weights import (
     has_descent,
     weights_by_descent,
 )
-from streamkern.extensions.search.metric_rounds import ROWS_AN_INPUT
 from streamkern.features import FAMILIES, Standardizer
 from streamkern.features.metric import learning_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
@@ -34,6 +33,8 @@ Pair = tuple[Any, str]
 _KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
 # Of several pairs, rounds that all have, the plain one included.
 _FIRST_ROUNDS = 2
+# Fewer rows to fit, for every input, say nothing of directions.
+ROWS_AN_INPUT = 10
 # Half octaves about a kernel's own length scale, of the small fits.
 _COARSE = (-4, -2, 0, 2)
 # Fits of a round; what one takes beside its products, as multiply-adds over D^3, as it was measured
@@ -62,10 +63,10 @@ def screening_round(
     n_rows, calls, flops = min(len(sample.rows), _FEW_ROWS), list[Any](), 0.0
     for kernel, name in pairs:
         few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
-        trial = HeldOutTrial.of(few, plain, n_rows)
+        fit = SmallFit.of(few, plain, n_rows)
         own = kernel.resolved(plain(sample.rows), weights=sample.weights)
-        calls += [trial.call(own, step, sample) for step in _COARSE]
-        flops += len(_COARSE) * trial.flops
+        calls += [fit.held_out_call("metric-try", own, step, sample) for step in _COARSE]
+        flops += len(_COARSE) * fit.flops
     if len(made := run_in_time(sample.clock, calls, LEARNING)) < len(calls):
         raise OutOfTimeError
     errors = np.array([tried.relative_mse for tried in made]).reshape(len(pairs), -1)
@@ -77,18 +78,17 @@ def screening_round(
     return [pairs[i] for i in sorted(kept.values())], flops
 
 
-def start_of_rounds(
+def start_of_rounds(  # noqa: PLR0917  rows, and then what is tried
     sample: Sample,
     summary: ColumnSummary,
     options: FitOptions,
     pairs: Sequence[Pair],
-    *,
     usual: Pair,
     plan: Plan,
-) -> tuple[list[tuple[Pair, Floats | None, int]], HeldOutTrial, float]:
+) -> tuple[list[tuple[Pair, Floats | None, int]], SmallFit, float]:
     """Return pairs as they are, and some with weights (p,) by descents.
 
-    With each comes how many rounds it has before the best are known; then the first trial, of so
+    With each comes how many rounds it has before the best are known; then the first fit, of so
     many rows and features, and the flops of the descents.
 
     Weights are for pairs whose metric is diagonal, or of a search that has so many seconds for any.
@@ -98,7 +98,7 @@ def start_of_rounds(
     plain, n_targets, clock = summary.standardizer, summary.targets.shape[1], sample.clock
     seconds = None if clock is None else max(clock.left(LEARNING) / clock.slowness, 0.0)
     p, n_slots, groups = len(plain.columns), plan.n_slots, summary.groups
-    trial = HeldOutTrial.of(options, plain, len(sample.rows))
+    fit = SmallFit.of(options, plain, len(sample.rows))
     suited = _suited(pairs, options, n_targets, is_search=seconds is not None)
     # A descent has one thread, however many there are.
     at_once = max(min(n_slots, len(suited)), 1)
@@ -106,7 +106,7 @@ def start_of_rounds(
     if seconds is not None:
         flops = _SHARE * seconds * _rate("double") * at_once / max(len(suited), 1)
         n_bytes = plan.allowed_bytes / at_once
-    n_descent = _descent_rows(trial.n_training, p, flops, n_bytes)
+    n_descent = _descent_rows(fit.n_training, p, flops, n_bytes)
     if n_descent < ROWS_AN_INPUT * (groups.max() + 1):
         suited = []
     # Gradients say less of one weight an input than a descent does; in a search one of several
@@ -114,13 +114,13 @@ def start_of_rounds(
     once = [pair for pair in suited if pair[0].along_axes]
     if seconds is not None:
         once += [usual] if len(pairs) > 1 else []
-        once += [pair for pair in pairs if _is_dear(trial, pair, n_targets)]
+        once += [pair for pair in pairs if _is_dear(fit, pair, n_targets)]
     rounds = [(pair, 1 if pair in once else _FIRST_ROUNDS) for pair in pairs]
     rounds += [(pair, 1) for pair in suited]
     if seconds is not None:
         left = (1.0 - _SHARE if suited else 1.0) * seconds * n_slots
-        trial = _within(left * _rate(options.precision), trial, n_targets, rounds, n_slots)
-    weights, n_descent = list[Any](), min(n_descent, trial.n_training)
+        fit = _within(left * _rate(options.precision), fit, n_targets, rounds, n_slots)
+    weights, n_descent = list[Any](), min(n_descent, fit.n_training)
     if suited:
         rows, sent = plain(sample.rows), (sample.y, sample.s, groups)
         kernels = [kernel.resolved(rows, weights=sample.weights) for kernel, _ in suited]
@@ -129,11 +129,9 @@ def start_of_rounds(
         room = max(min(at_once, int(plan.allowed_bytes // descent_bytes(n_descent, p))), 1)
         make = partial(TimeLimit.compute_all, n_threads=room)
         weights = run_in_time(clock, calls, LEARNING, make)
-    found = [
-        (pair, of_inputs, number)
-        for (pair, number), of_inputs in zip(rounds, [None] * len(pairs) + weights, strict=False)
-    ]
-    return found, trial, len(suited) * descent_flops(n_descent, p)
+    starts = [None] * len(pairs) + weights
+    found = [(pair, start, n) for (pair, n), start in zip(rounds, starts, strict=False)]
+    return found, fit, len(suited) * descent_flops(n_descent, p)
 
 
 def _suited(
@@ -162,55 +160,51 @@ def _descent_rows(n_rows: int, n_features: int, flops: float, n_bytes: float) ->
 
 
 def _within(
-    flops: float,
-    trial: HeldOutTrial,
-    n_targets: int,
-    rounds: Sequence[tuple[Pair, int]],
-    n_slots: int,
-) -> HeldOutTrial:
+    flops: float, fit: SmallFit, n_targets: int, rounds: Sequence[tuple[Pair, int]], n_slots: int
+) -> SmallFit:
     """Return the fit to as many rows as there are flops for, of rounds of every pair.
 
     But a thousand rows at least, and so many that directions of all inputs can be told; where these
     take too much, there are fewer features.
     """
-    fewest = math.ceil(ROWS_AN_INPUT * len(trial.standardizer.columns) / TRAINING)
+    fewest = math.ceil(ROWS_AN_INPUT * len(fit.standardizer.columns) / TRAINING)
     fewest = max(_FEWEST_TIMED, fewest)
     while True:
-        n, D = trial.n_rows, trial.n_components
-        trials = [number * _trial_flops(trial, pair, n_targets) for pair, number in rounds]
+        n, D = fit.n_rows, fit.n_components
+        trials = [number * _trial_flops(fit, pair, n_targets) for pair, number in rounds]
         # Those of one target are in what trials were measured to take.
-        slopes = [(number - 1) * _gradient_flops(trial, pair) for pair, number in rounds]
+        slopes = [(number - 1) * _gradient_flops(fit, pair) for pair, number in rounds]
         needed = _ROUND_TRIALS * sum(trials) + n_slots * (n_targets - 1) * sum(slopes)
         if needed <= flops or max(n / fewest, D / _LEAST_COMPONENTS) <= 1:
-            return trial
+            return fit
         if n > fewest:
-            trial = HeldOutTrial.of(trial.options, trial.standardizer, max(n - n // 4, fewest))
+            fit = SmallFit.of(fit.options, fit.standardizer, max(n - n // 4, fewest))
         else:
-            trial = trial.with_components(max(D // 2, _LEAST_COMPONENTS))
+            fit = fit.sized(n, max(D // 2, _LEAST_COMPONENTS))
 
 
-def _trial_flops(trial: HeldOutTrial, pair: Pair, n_targets: int) -> float:
-    """Return what a trial takes as multiply-adds of products, as it was measured on two cores."""
-    (kernel, name), n, D = pair, trial.n_rows, trial.n_components
-    flops = trial.flops + _SOLVING * D**3 + n_targets * D * (n + _SOLVING * D)
+def _trial_flops(fit: SmallFit, pair: Pair, n_targets: int) -> float:
+    """Return what a fit takes as multiply-adds of products, as it was measured on two cores."""
+    (kernel, name), n, D = pair, fit.n_rows, fit.n_components
+    flops = fit.flops + _SOLVING * D**3 + n_targets * D * (n + _SOLVING * D)
     if FAMILIES[name].rows_a_feature:  # values of the kernel at landmarks
-        a_value = _VALUE + _ALONG_AXES * kernel.along_axes * trial.standardizer.n_outputs
+        a_value = _VALUE + _ALONG_AXES * kernel.along_axes * fit.standardizer.n_outputs
         flops += float(n) * D * a_value
     return flops
 
 
-def _gradient_flops(trial: HeldOutTrial, pair: Pair) -> float:
+def _gradient_flops(fit: SmallFit, pair: Pair) -> float:
     """Return what the average gradient outer product of one target takes, by the same measure."""
-    (kernel, name), p = pair, trial.standardizer.n_outputs
+    (kernel, name), p = pair, fit.standardizer.n_outputs
     a_value = 2 * p
     if FAMILIES[name].rows_a_feature:
         a_value = _GRADIENT * _ALONG_AXES * p if kernel.along_axes else _VALUE + 2 * p
-    return float(trial.n_training) * (trial.n_components * a_value + p**2)
+    return float(fit.n_training) * (fit.n_components * a_value + p**2)
 
 
-def _is_dear(trial: HeldOutTrial, pair: Pair, n_targets: int) -> bool:
-    slopes = n_targets * _gradient_flops(trial, pair)
-    return n_targets > 1 and slopes > _ROUND_TRIALS * _trial_flops(trial, pair, n_targets)
+def _is_dear(fit: SmallFit, pair: Pair, n_targets: int) -> bool:
+    slopes = n_targets * _gradient_flops(fit, pair)
+    return n_targets > 1 and slopes > _ROUND_TRIALS * _trial_flops(fit, pair, n_targets)
 
 
 def _rate(precision: str) -> float:

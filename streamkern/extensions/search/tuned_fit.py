@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkern.choice.trials import LEARNT
+from streamkern.choice.small_fit import LEARNT
 from streamkern.errors import DataError, ParameterError
 from streamkern.estimators.problems import Problem, job_of
 from streamkern.extensions.search.budget import Budget, Clock, Ledger, direct_seconds
@@ -172,7 +172,7 @@ class SearchedFit:
             halve(search, self.parameters.feature_map if self.maps in (None, AUTO) else None)
         setting = search.best.setting
         best, late = search.contenders[setting.place], "" if clock is None else clock.note
-        new: Any = {"kernel": setting.fitted, "feature_map": setting.feature_map}
+        new: Any = {"kernel": setting.stretched(setting.kernel), "feature_map": setting.feature_map}
         new["scale"] = best.scale or context.options.scale
         if learnt is not None:
             # Of several metrics, the first that was learnt.

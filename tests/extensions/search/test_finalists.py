@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
-from streamkern.choice.held_out_trial import HeldOutTrial
-from streamkern.choice.trials import Result
+from streamkern.choice.small_fit import Result, SmallFit
 from streamkern.errors import StreamkernWarning
 from streamkern.estimators.problems import Regression
-from streamkern.extensions.search import metric_beginnings, metric_learning, metric_rounds
+from streamkern.extensions.search import metric_beginnings, metric_learning
 from streamkern.extensions.search.budget import Budget
 from streamkern.extensions.search.search import Search
 from streamkern.extensions.search.settings import Setting
@@ -75,9 +74,9 @@ def test_the_plain_fit_stays_unless_another_beats_it(errors, best):
     search.tried, tried = [], []
     for i, each in enumerate(errors):
         mean, error = float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(len(each)))
-        setting = Setting(i, 0, None, None, "", "")
-        numbers = 1.0, 3, 8, mean, error, 1.0
-        tried.append(Result("", "", "", *numbers, of_folds=each, setting=setting))
+        setting = Setting(i, 0, Gaussian(1.0), Gaussian(1.0), "", "")
+        numbers = 3, 8, mean, error, 1.0
+        tried.append(Result(None, *numbers, of_folds=each, setting=setting))
     search.ranked(tried, default=tried[0].setting)
     assert search.best is tried[best]
 
@@ -188,7 +187,7 @@ def test_a_field_of_two_inputs_is_searched_with_the_grid_among_the_maps():
 def test_rounds_go_on_with_more_features_and_noise_stays_in_plain_distances(monkeypatch, scale):
     for name, value in {"_COMPONENTS": 64, "_MORE_COMPONENTS": 128, "_MORE_SECONDS": 0.0}.items():
         monkeypatch.setattr(f"streamkern.extensions.search.metric_learning.{name}", value)
-    monkeypatch.setattr("streamkern.choice.held_out_trial._FEWEST_COMPONENTS", 64)
+    monkeypatch.setattr("streamkern.choice.small_fit._FEWEST_COMPONENTS", 64)
     X, y = heavy_tailed(400)
     y = np.random.default_rng(5).standard_normal(len(y))
     report = tuned(X, y, scale=scale, kernels="gaussian").report_
@@ -243,14 +242,14 @@ def test_classes_are_searched_within_seconds():
 
 
 def test_of_many_rows_rounds_try_one_length_scale_beside_the_last(monkeypatch):
-    found, search = [], metric_rounds._length_scale
+    found, search = [], metric_learning._length_scale
     monkeypatch.setattr(metric_learning, "_MANY_ROWS", 1)
 
     def watched(*some, far):
         found.append((far, each := search(*some, far=far)))
         return each
 
-    monkeypatch.setattr(metric_rounds, "_length_scale", watched)
+    monkeypatch.setattr(metric_learning, "_length_scale", watched)
     tuned(*heavy_tailed())
     later = [each for far, each in found if not far]
     assert len(later) > 2
@@ -316,9 +315,9 @@ def test_first_rounds_have_fewer_rows_and_then_features_where_there_are_few_seco
 
     def sizes(seconds, p, kernel, n_targets=1):
         plain = Standardizer(np.arange(p), np.zeros(p), np.ones(p), p)
-        trial = HeldOutTrial.of(options, plain, 16_000)
+        fit = SmallFit.of(options, plain, 16_000)
         rounds = [((kernel, "nystroem"), 2), ((Gaussian(), "orthogonal"), 1)]
-        found = metric_beginnings._within(3e10 * seconds, trial, n_targets, rounds, 2)
+        found = metric_beginnings._within(3e10 * seconds, fit, n_targets, rounds, 2)
         return found.n_rows, found.n_components
 
     assert sizes(1e4, 8, Laplacian()) == (16_000, 1024)
