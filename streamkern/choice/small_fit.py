@@ -57,6 +57,8 @@ _SURE = 3.0
 _NEAR, _ROWS_A_COMPONENT, _MANY = 2, 4, 1024
 # How far from the best penalty of the grid, at first the middle one, factors are tried next.
 _WIDTHS = 8, 4, 2, 1
+# Penalties of rows that are left out one by one, over the largest eigenvalue.
+_FEW_PENALTIES = np.geomspace(1e-7, 1.0, 8)
 # Square matrices that are held while a fold is scored.
 _SQUARES = 7
 # How many length scales rows are apart where that is far, and factors of their distance.
@@ -277,6 +279,33 @@ class SmallFit:
         outer = GradientOuterProduct(Predictor(feature_map, best.coef, zero, precision=precision))
         outer.update(blocks(X, np.empty((len(X), 0)), weights, np.arange(self.n_training)))
         return outer.mean
+
+    def left_out(
+        self, kernel: Any, X: Array, y: Floats, partitions: Sequence[Sequence[Array]]
+    ) -> list[Floats]:
+        """Return errors of the parts (K, 2) of partitions: each row left out, or all of a part.
+
+        They are mean squares, at the penalty that is best for single rows.  Of the residuals r and
+        their hat matrix H, rows that are left out have the errors (I - H)^-1 r.
+        """
+        features, y = self._drawn(kernel, X, None).transform(X), y - y.mean(axis=0)
+        features -= features.mean(axis=0)
+        values, vectors = np.linalg.eigh(features.T @ features)
+        along, found = features @ vectors, list[tuple[Floats, Floats, Floats]]()
+        for alpha in _FEW_PENALTIES * values[-1]:
+            shrunk = 1.0 / (np.maximum(values, 0.0) + alpha)
+            residuals = y - along @ (shrunk[:, None] * (along.T @ y))
+            spare = 1.0 - 1.0 / len(y) - np.square(along) @ shrunk
+            of_rows = np.square(residuals / spare[:, None]).mean(axis=1)
+            found.append((of_rows, residuals, shrunk))
+        of_rows, residuals, shrunk = min(found, key=lambda each: each[0].mean())
+
+        def errors(part: Array) -> tuple[float, float]:
+            hat = (along[part] * shrunk) @ along[part].T + 1.0 / len(y)
+            together = np.linalg.solve(np.eye(len(part)) - hat, residuals[part])
+            return float(of_rows[part].mean()), float(np.square(together).mean())
+
+        return [np.array([errors(part) for part in parts]) for parts in partitions]
 
     def _map(self, kernel: Any) -> FeatureMap:
         if self.options.is_identity:

@@ -7,7 +7,7 @@ winner gets the one full pass.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,11 @@ from streamkern.sources import Source
 # Octaves from the kernel's own length scale, and with a budget in this order, so that a small one
 # has the widest choice.
 _OCTAVES = (np.arange(-6, 7) / 2).tolist()
-_LEVELS = [0, 1, -1, 2, -2, 3, -3], [0.5, -0.5, 1.5, -1.5, 2.5, -2.5], np.arange(-11, 12, 2) / 4
+_LEVELS: Any = (
+    [0, 1, -1, 2, -2, 3, -3],
+    [0.5, -0.5, 1.5, -1.5, 2.5, -2.5],
+    np.arange(-11, 12, 2) / 4,
+)
 
 
 class Rung(NamedTuple):
@@ -52,60 +56,52 @@ def halve(search: Search, feature_map: str | None) -> None:
     Jamieson and Talwalkar (2016), "Non-stochastic best arm identification and hyperparameter
     optimization", for successive halving.
     """
-    settings, ledger = search.settings, search.ledger
+    settings, options, ledger, n = search.settings, search.options, search.ledger, search.n_rows
     plain = [each for each in settings if each.feature_map == feature_map]
     plain.sort(key=lambda each: not search.contenders[each.place].is_default)
-    default = plain[0] if plain else settings[0]
+    default, D = plain[0] if plain else settings[0], options.n_components
     if search.is_guarded and len(settings) == 1:  # chosen where rows crowd, at its own length scale
-        few = _even(min(search.options.n_components, _bearable(search)), search.options)
+        few = _even(min(D, max(n // _ROWS_A_COMPONENT, 2)), options)
         search.ranked(search.try_some([default], few, last=True))
         return
-    sizes, going_on, finer = _sizes(search), near(settings, _OCTAVES), list[Setting]()
+    least = min(_FEWEST_COMPONENTS, D)
+    sizes = [_even(int(max(rung.share * D, least)), options) for rung in _RUNGS]
+    # The largest number of features that the sample says something of.
+    most = _even(D if n >= ledger.plan.n_rows else min(D, n // _ROWS_A_COMPONENT), options)
+    sizes += [most] * (most > sizes[-1])
+    going_on, finer = near(settings, _OCTAVES), list[Setting]()
     if ledger.budget is not None:
-        sizes = ledger.payable(sorted(set(sizes)), search.n_rows, search.n_folds)
-        levels = [
-            [each for octave in level for each in near(settings, [octave])] for level in _LEVELS
-        ]
-        going_on, finer = levels[0], levels[1] + levels[2]
+        sizes = ledger.payable(sorted(set(sizes)), n, search.n_folds)
+        going_on, *rest = [_one_by_one(settings, level) for level in _LEVELS]
+        finer = rest[0] + rest[1]
     for i, size in enumerate(sizes):
         share, n_left = (i + 1) / len(sizes), len(sizes) - i - 1
         if i and not n_left:
-            _compare(search, going_on, default, size)
+            own = (default.number, 1.0)
+            others = [one for one in going_on if (one.number, round(one.factor, 9)) != own]
+            several = [*others[:1], default, *others[1:]] if others else []
+            search.ranked(search.try_some(several, size, last=True, fewest=2))
             return
-        if i:
-            best = search.ranked(search.try_some(going_on, size, share))
-        else:
+        tried = search.try_some(going_on, size, share) if i else list[Result]()
+        if not i:
             tried = _widest(search, going_on, finer, size, share)
-            best = search.ranked(tried, among=sober(tried))
+        best = search.ranked(tried, among=tried if i else sober(tried))
         rung = _RUNGS[min(i, len(_RUNGS) - 1)]
         kept = best if ledger.budget is not None else best[: rung.kernels_left]
         ranked = [one for tier in kept for one in tier]
-        if not best:
-            continue
-        if ledger.budget is None:
+        if ranked and ledger.budget is None:
             going_on = near(ranked[:_FINALISTS] if i >= 2 else ranked, rung.steps)
-        elif n_left > 1:
-            going_on = near(ranked, rung.steps)
-        else:
-            going_on = near(ranked, [0]) + near(ranked, _REFINED)
-
-
-def _sizes(search: Search) -> list[int]:
-    """Return the features of every rung, the last as many as the sample says something of."""
-    options, D, n = search.options, search.options.n_components, search.n_rows
-    shares = [int(max(rung.share * D, min(_FEWEST_COMPONENTS, D))) for rung in _RUNGS]
-    sizes = [_even(share, options) for share in shares]
-    is_all = n >= search.ledger.plan.n_rows
-    most = _even(D if is_all else min(D, n // _ROWS_A_COMPONENT), options)
-    return [*sizes, most] if most > sizes[-1] else sizes
-
-
-def _bearable(search: Search) -> int:
-    return max(search.n_rows // _ROWS_A_COMPONENT, 2)
+        elif ranked:
+            going_on = near(ranked, rung.steps if n_left > 1 else (0,))
+            going_on += near(ranked, _REFINED) if n_left <= 1 else []
 
 
 def _even(n_components: int, options: FitOptions) -> int:
     return n_components - (n_components % 2 if options.paired and n_components > 1 else 0)
+
+
+def _one_by_one(settings: Sequence[Setting], octaves: Sequence[float]) -> list[Setting]:
+    return [one for octave in octaves for one in near(settings, [octave])]
 
 
 def _widest(
@@ -119,15 +115,6 @@ def _widest(
             return tried
         more = beyond(tried)
     return tried + search.try_some(finer, D, share)
-
-
-def _compare(search: Search, settings: Sequence[Setting], default: Setting, D: int) -> None:
-    """Compare settings and a default, if there are several, on the folds of the fit."""
-    own = default.number, 1.0
-    others = [one for one in settings if (one.number, round(one.factor, 9)) != own]
-    if others:
-        several = [others[0], default, *others[1:]]
-        search.ranked(search.try_some(several, D, last=True, fewest=2))
 
 
 def budgeted_rows(source: Source, options: FitOptions, n_settings: int, budget: Budget) -> int:

@@ -39,7 +39,7 @@ ROWS_AN_INPUT = 10
 _COARSE = (-4, -2, 0, 2)
 # Fits of a round; what one takes beside its products, as multiply-adds over D^3, as it was measured
 # on so many cores; and rows and features that they have at least, however little time there is.
-_ROUND_TRIALS, _SOLVING, _CORES, _FEWEST_TIMED, _LEAST_COMPONENTS = 8, 16, 2, 1000, 256
+_ROUND_FITS, _SOLVING, _CORES, _FEWEST_TIMED, _LEAST_COMPONENTS = 8, 16, 2, 1000, 256
 # What a value of a kernel at a landmark takes of the same, and for every input one along the axes;
 # its gradients take so many times as much as that, for every target, on one thread.
 _VALUE, _ALONG_AXES, _GRADIENT = 100, 8, 8
@@ -148,15 +148,12 @@ def _suited(
 def _descent_rows(n_rows: int, n_features: int, flops: float, n_bytes: float) -> int:
     """Return the rows of a descent of so many flops and bytes at the most, 0 if these are few."""
     fewest, most = _DESCENT_ROWS
-
-    def fits(n: int) -> bool:
-        enough = descent_flops(n, n_features) <= flops
-        return enough and descent_bytes(n, n_features) <= n_bytes
-
     n = min(n_rows, most)
-    while n > fewest and not fits(n):
+    while descent_flops(n, n_features) > flops or descent_bytes(n, n_features) > n_bytes:
+        if n <= fewest:
+            return 0
         n = max(n - n // 8, fewest)
-    return n if fits(n) else 0
+    return n
 
 
 def _within(
@@ -167,14 +164,14 @@ def _within(
     But a thousand rows at least, and so many that directions of all inputs can be told; where these
     take too much, there are fewer features.
     """
-    fewest = math.ceil(ROWS_AN_INPUT * len(fit.standardizer.columns) / TRAINING)
-    fewest = max(_FEWEST_TIMED, fewest)
+    p = len(fit.standardizer.columns)
+    fewest = max(_FEWEST_TIMED, math.ceil(ROWS_AN_INPUT * p / TRAINING))
     while True:
-        n, D = fit.n_rows, fit.n_components
-        trials = [number * _trial_flops(fit, pair, n_targets) for pair, number in rounds]
-        # Those of one target are in what trials were measured to take.
-        slopes = [(number - 1) * _gradient_flops(fit, pair) for pair, number in rounds]
-        needed = _ROUND_TRIALS * sum(trials) + n_slots * (n_targets - 1) * sum(slopes)
+        n, D, needed = fit.n_rows, fit.n_components, 0.0
+        for pair, number in rounds:
+            fits, slopes = _round_flops(fit, pair, n_targets)
+            # Those of one target are in what fits were measured to take.
+            needed += number * fits + n_slots * (n_targets - 1) * (number - 1) * slopes
         if needed <= flops or max(n / fewest, D / _LEAST_COMPONENTS) <= 1:
             return fit
         if n > fewest:
@@ -183,28 +180,22 @@ def _within(
             fit = fit.sized(n, max(D // 2, _LEAST_COMPONENTS))
 
 
-def _trial_flops(fit: SmallFit, pair: Pair, n_targets: int) -> float:
-    """Return what a fit takes as multiply-adds of products, as it was measured on two cores."""
-    (kernel, name), n, D = pair, fit.n_rows, fit.n_components
-    flops = fit.flops + _SOLVING * D**3 + n_targets * D * (n + _SOLVING * D)
+def _round_flops(fit: SmallFit, pair: Pair, n_targets: int) -> tuple[float, float]:
+    """Return what the fits of a round take, and the average gradient outer product of one target.
+
+    Those are as multiply-adds of products, as they were measured on two cores.
+    """
+    (kernel, name), n, D, p = pair, float(fit.n_rows), fit.n_components, fit.standardizer.n_outputs
+    a_fit, a_slope = fit.flops + _SOLVING * D**3 + n_targets * D * (n + _SOLVING * D), 2 * p
     if FAMILIES[name].rows_a_feature:  # values of the kernel at landmarks
-        a_value = _VALUE + _ALONG_AXES * kernel.along_axes * fit.standardizer.n_outputs
-        flops += float(n) * D * a_value
-    return flops
-
-
-def _gradient_flops(fit: SmallFit, pair: Pair) -> float:
-    """Return what the average gradient outer product of one target takes, by the same measure."""
-    (kernel, name), p = pair, fit.standardizer.n_outputs
-    a_value = 2 * p
-    if FAMILIES[name].rows_a_feature:
-        a_value = _GRADIENT * _ALONG_AXES * p if kernel.along_axes else _VALUE + 2 * p
-    return float(fit.n_training) * (fit.n_components * a_value + p**2)
+        a_fit += n * D * (_VALUE + _ALONG_AXES * kernel.along_axes * p)
+        a_slope = _GRADIENT * _ALONG_AXES * p if kernel.along_axes else _VALUE + 2 * p
+    return _ROUND_FITS * a_fit, fit.n_training * (D * a_slope + p**2)
 
 
 def _is_dear(fit: SmallFit, pair: Pair, n_targets: int) -> bool:
-    slopes = n_targets * _gradient_flops(fit, pair)
-    return n_targets > 1 and slopes > _ROUND_TRIALS * _trial_flops(fit, pair, n_targets)
+    fits, slopes = _round_flops(fit, pair, n_targets)
+    return n_targets > 1 and n_targets * slopes > fits
 
 
 def _rate(precision: str) -> float:
