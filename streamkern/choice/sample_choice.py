@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from streamkern.choice.field_kernel import with_chosen_kernel
 from streamkern.choice.small_fit import TRAINING, HeldOutResult, Sample, SmallFit, far_steps
@@ -41,15 +41,6 @@ _ROUGH, _HALVINGS, _AT_ONCE, _NEXT_TO_NOTHING = (Laplacian(), Matern(1.5)), 8, 2
 _CROWDED_COMPONENTS, _ROWS_A_FEATURE = 768, 4
 # What they take of the seconds by the formula, where nothing else runs.
 _TIMES = 8.5
-
-
-class _InScale(NamedTuple):
-    scale: str
-    tried: HeldOutResult  # with its kernel, and that with a number for its length scale
-
-    @property
-    def error(self) -> float:
-        return math.sqrt(self.tried.relative_mse)
 
 
 def chosen_features(
@@ -153,26 +144,27 @@ def with_chosen_scale(
         options = replace(options, chooses_kernel=is_field)
         return replace(context, options=options).told(scale=options.scale), summary
     fits = list(_small_fits(summary, options, scales, make))
-    by_error = sorted(fits, key=lambda fit: fit.error)
+    by_error = sorted(fits, key=lambda fit: fit[1].relative_mse)
     # The last of every name is the best.
-    of_scales = {name: fit for name in scales for fit in by_error[::-1] if fit.scale == name}
-    first = fits[0] if is_open else of_scales[options.scale]
-    best = next((fit for fit in by_error if fit.tried.beats(first.tried)), first)
-    facts: dict[str, Any] = {"scale": best.scale}
+    of_scales = {name: tried for scale in scales for name, tried in by_error[::-1] if name == scale}
+    first = fits[0] if is_open else next(fit for fit in by_error if fit[0] == options.scale)
+    scale, best = next((fit for fit in by_error if fit[1].beats(first[1])), first)
+    facts: dict[str, Any] = {"scale": scale}
     if len(scales) > 1:
-        facts["scale_errors"] = {name: fit.error for name, fit in of_scales.items()}
+        errors = {name: math.sqrt(tried.relative_mse) for name, tried in of_scales.items()}
+        facts["scale_errors"] = errors
     if is_open:
-        options = replace(options, kernel=best.tried.kernel)
-        mine = [fit for fit in reversed(by_error) if fit.scale == best.scale]
-        facts["kernel_errors"] = {fit.tried.kernel.name: fit.error for fit in mine}
-    options = replace(options, scale=best.scale, chooses_kernel=is_field)
+        options = replace(options, kernel=best.kernel)
+        mine = [tried for name, tried in reversed(by_error) if name == scale]
+        facts["kernel_errors"] = {each.kernel.name: math.sqrt(each.relative_mse) for each in mine}
+    options = replace(options, scale=scale, chooses_kernel=is_field)
     context = context.told(**facts, seconds={"scale": time.perf_counter() - begun})
-    return replace(context, options=options), scales[best.scale]
+    return replace(context, options=options), scales[scale]
 
 
 def _small_fits(
     summary: ColumnSummary, options: FitOptions, scales: Mapping[str, ColumnSummary], make: Any
-) -> Iterator[_InScale]:
+) -> Iterator[tuple[str, HeldOutResult]]:
     """Return fits to some rows in every scale, with every kernel that is open or the one given."""
     sample = Sample.of(summary, CHOICE_ROWS)
     D, parts = min(options.n_components, _COMPONENTS), list[Any]()
@@ -191,7 +183,7 @@ def _small_fits(
     _, names, several = zip(*sorted(parts, key=itemgetter(0)), strict=True)
     expected = _TIMES * fit.flops / rough_flops_per_second(options.precision)
     fewest = len(scales) * len(kernels)
-    return map(_InScale, names, make(several, fewest=fewest, expected=expected))
+    return zip(names, make(several, fewest=fewest, expected=expected), strict=False)
 
 
 def _kernels(summary: ColumnSummary, options: FitOptions) -> list[Any]:

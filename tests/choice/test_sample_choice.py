@@ -51,7 +51,7 @@ def test_the_best_of_those_that_are_surely_better_than_the_first_is_taken(monkey
         for square, factor in zip(squares, (1.0, 2.0, 3.0), strict=True):
             kernel, weights = Laplacian(factor), np.ones(200)
             tried = HeldOutResult(kernel, square.mean(), 1.0, np.empty((0, 1)), square, weights)
-            yield sample_choice._InScale("standard", tried)
+            yield "standard", tried
 
     monkeypatch.setattr(sample_choice, "_small_fits", fits)
     assert ridge(scale="standard").fit(X, SMOOTH).kernel_.length_scale == 3.0

@@ -21,12 +21,8 @@ from streamkern.sources import Source
 
 # Octaves from the kernel's own length scale, and with a budget in this order, so that a small one
 # has the widest choice.
-_OCTAVES = (np.arange(-6, 7) / 2).tolist()
-_LEVELS: Any = (
-    [0, 1, -1, 2, -2, 3, -3],
-    [0.5, -0.5, 1.5, -1.5, 2.5, -2.5],
-    np.arange(-11, 12, 2) / 4,
-)
+_OCTAVES, _QUARTERS = (np.arange(-6, 7) / 2).tolist(), np.arange(-11, 12, 2) / 4
+_LEVELS: Any = [0, 1, -1, 2, -2, 3, -3], [0.5, -0.5, 1.5, -1.5, 2.5, -2.5], _QUARTERS
 
 
 class Rung(NamedTuple):
