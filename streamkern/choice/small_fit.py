@@ -41,9 +41,7 @@ from streamkern.solve.solution import precision_floor
 from streamkern.sources import Block
 from streamkern.statistics import Moments, Split, Triangle, dtype_of_features, precision_of_features
 
-# The metric of plain distances, what it is called of inputs that are standardised where another
-# scale was chosen, and those of kernels that are added.
-ISOTROPIC, LEARNT, STANDARD, ADDED = "isotropic", "learnt", "standard scale", "a metric each"
+ISOTROPIC = "isotropic"  # the metric of plain distances
 N_FOLDS = 3
 # Of rows that are held out, the part that is fitted.
 TRAINING = 3 / 4

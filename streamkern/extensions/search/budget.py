@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from streamkern.choice.small_fit import ADDED, N_FOLDS, Result
+from streamkern.choice.small_fit import N_FOLDS, Result
 from streamkern.choice.time_limit import TimeLimit
 from streamkern.errors import ParameterError
+from streamkern.extensions.search.settings import ADDED
 from streamkern.parameters.cost_estimate import (
     AT_LANDMARKS,
     fit_flops,

@@ -6,12 +6,11 @@ from functools import partial
 from typing import Any
 
 from streamkern.choice.sample_choice import in_given_metric, with_chosen_scale, with_guarded_kernel
-from streamkern.choice.small_fit import ISOTROPIC, STANDARD
+from streamkern.choice.small_fit import ISOTROPIC
 from streamkern.errors import ParameterError
 from streamkern.extensions.search.budget import Clock, run_in_time
-from streamkern.extensions.search.metric_beginnings import Pair
 from streamkern.extensions.search.metric_learning import LearntMetric, in_metric
-from streamkern.extensions.search.settings import MetricSettings
+from streamkern.extensions.search.settings import STANDARD, MetricSettings, Pair
 from streamkern.features.metric import GivenMetric
 from streamkern.kernels import Linear
 from streamkern.parameters.fit_options import FitOptions

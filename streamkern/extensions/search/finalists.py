@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamkern.choice.small_fit import ADDED, Result, fit_bytes
+from streamkern.choice.small_fit import Result, fit_bytes
 from streamkern.choice.time_limit import TimeLimit
 from streamkern.extensions.search.budget import A_TRIAL
 from streamkern.extensions.search.search import Search
-from streamkern.extensions.search.settings import MetricSettings, Setting, by_error, near
+from streamkern.extensions.search.settings import ADDED, MetricSettings, Setting, by_error, near
 from streamkern.kernels import ShiftInvariantKernel, Sum
 from streamkern.parameters.cost_estimate import fit_seconds
 from streamkern.statistics import dtype_of_features

@@ -19,6 +19,11 @@ from streamkern.parameters.parameters import AUTO, FEWEST_ROWS
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.sources import Source
 
+# A kernel with a length scale, and the family of its maps.
+Pair = tuple[Any, str]
+# Metrics: one that was learnt, plain distances of standardised inputs where another scale was
+# chosen, and those of kernels that are added.
+LEARNT, STANDARD, ADDED = "learnt", "standard scale", "a metric each"
 # From smooth to rough; and the one that is rough along every input by itself.
 _AUTO_KERNELS = ("gaussian", "matern52", "matern32", "matern12", "laplacian")
 # Fourier features for what is smooth, landmarks for what is rough or clustered.
@@ -36,7 +41,7 @@ class MetricSettings(NamedTuple):
 
     metric: str
     summary: ColumnSummary
-    pairs: Sequence[tuple[Any, str]]
+    pairs: Sequence[Pair]
     scale: str | None = None  # of the inputs, where that is not the chosen one
     is_default: bool = False  # what a plain fit is
     parts: tuple[int, ...] = ()  # the contenders, by their places, that a sum is of

@@ -11,16 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from streamkern.choice.small_fit import LEARNT
 from streamkern.errors import DataError, ParameterError
 from streamkern.estimators.problems import Problem, job_of
 from streamkern.extensions.search.budget import Budget, Clock, Ledger, direct_seconds
 from streamkern.extensions.search.contenders import contenders_of
 from streamkern.extensions.search.finalists import compare
 from streamkern.extensions.search.halving import budgeted_rows, halve
-from streamkern.extensions.search.metric_beginnings import Pair
 from streamkern.extensions.search.search import Search
-from streamkern.extensions.search.settings import kernels_to_try, maps_to_try, pairs_to_try
+from streamkern.extensions.search.settings import (
+    LEARNT,
+    Pair,
+    kernels_to_try,
+    maps_to_try,
+    pairs_to_try,
+)
 from streamkern.features.metric import standardizer_of
 from streamkern.fit import solve, sums_of
 from streamkern.fitting.draw_features import Features, drawn
@@ -45,11 +49,6 @@ _METRIC = "auto:8"
 _USUAL_BUDGET, _USUAL_MAP = "1m", "orthogonal"
 # What a plain fit is expected to take of the seconds of the one before.
 _AGAIN = 1.5
-# What a report says of the search.
-OF_SEARCH = (
-    *("tuning", "tuning_note", "tuning_passes", "tuning_kernels", "tuning_maps", "tuning_budget"),
-    "frontier",
-)
 
 
 def _search_options(
@@ -277,7 +276,8 @@ def tune(
     errors = [each.ridge.outcome.cv_rmse / unit for each in (model, plain)]
     if np.mean(errors[0] ** 2) <= np.mean(errors[1] ** 2):
         return model
-    found = {name: v for name, v in model.ridge.report.items() if name in OF_SEARCH}
+    report = model.ridge.report
+    found = {name: report[name] for name in report if name.startswith(("tuning", "frontier"))}
     outcome = replace(plain.ridge.outcome, searched=True)
     ridge = replace(plain.ridge, report=plain.ridge.report | found, outcome=outcome)
     return ridge if plain.ridge is plain else replace(plain, ridge=ridge)
