@@ -187,11 +187,15 @@ class SmallFit:
         weights: Floats | None = None,
         folds: Array | None = None,
         is_guarded: bool = False,
+        landmarks: Landmarks | None = None,
     ) -> Result:
         """Leave out each fold in turn, at the penalties of the grid that matter.
 
         Guarded errors are those between neighbours, at penalties that the folds guard.
         """
+        if landmarks is not None:
+            known = replace(self, landmarks=landmarks)
+            return known.cross_validated(kernel, X, y, weights, folds, is_guarded)
         if folds is None:
             cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)[1:]
             folds = np.searchsorted(cuts, np.arange(len(y)), side="right")

@@ -46,7 +46,8 @@ class Search:
         self.tried: list[Result] = []
         self.best: Any = None  # of these
         self._rows: list[Any] = []  # of every contender, in its metric, where the tasks run
-        self._fits: dict[tuple[int, int], SmallFit] = {}  # of a setting, by number of features
+        # What maps of a setting are drawn from, by their number of features.
+        self._landmarks: dict[tuple[int, int], Any] = {}
         first = contenders[0].summary
         targets = first.targets[:n_rows]
         self.n_rows, self._n_inputs = len(targets), len(first.standardizer.columns)
@@ -122,11 +123,13 @@ class Search:
         a_fit = fit_bytes(self.n_rows, plan.n_features, n_components, itemsize, n_folds)
         at_once = max(min(plan.allowed_bytes // a_fit, plan.n_threads), 1)
         others, calls = (self._targets, self._weights, scatter(folds), self.is_guarded), list[Any]()
-        fits = self._fits_of(settings, n_components, limit, at_once)
-        for one, fit in zip(settings, fits, strict=True):
+        fits = {one.number: self._fit(one, n_components) for one in settings}
+        self._find_landmarks(fits, n_components, limit, at_once)
+        for one in settings:
+            fit, landmarks = fits[one.number], self._landmarks.get((one.number, n_components))
             name = f"try-{one.feature_map}-{one.tried.name}-{fit.n_components}"
             call = fit.cross_validated, one.stretched(one.tried), self._rows[one.place]
-            calls.append((name, *call, *others))
+            calls.append((name, *call, *others, landmarks))
         results = limit.compute_all(calls, at_once)
         made = [each._replace(setting=s) for each, s in zip(results, settings, strict=False)]
         self.ledger.pay(made)
@@ -138,26 +141,22 @@ class Search:
             tell_of_job("tried", setting=tried, error=float(np.sqrt(each.relative_mse)))
         return made
 
-    def _fits_of(
-        self, settings: Sequence[Setting], n_components: int, limit: TimeLimit, at_once: int
-    ) -> list[SmallFit]:
-        """Return the fit of every setting, with landmarks that are found once for its kernel."""
-        wanted, fits = {one.number: one for one in settings}, self._fits
-        for number, one in wanted.items():
-            own = replace(self.options, kernel=one.tried, feature_map=one.feature_map)
-            D = self._n_inputs if own.is_identity else n_components
-            fits.setdefault((number, n_components), SmallFit(own, D, self.n_rows))
-        calls = {}
-        for number, one in wanted.items():
-            fit = fits[number, n_components]
-            if fit.landmarks is None and fit.options.family.rows_a_feature:
+    def _fit(self, setting: Setting, n_components: int) -> SmallFit:
+        own = replace(self.options, kernel=setting.tried, feature_map=setting.feature_map)
+        return SmallFit(own, self._n_inputs if own.is_identity else n_components, self.n_rows)
+
+    def _find_landmarks(
+        self, fits: dict[int, SmallFit], n_components: int, limit: TimeLimit, at_once: int
+    ) -> None:
+        """Find landmarks of settings that have none yet, once for all length scales."""
+        wanted = {}
+        for number, fit in fits.items():
+            place, one = (number, n_components), self.settings[number]
+            if fit.options.family.rows_a_feature and place not in self._landmarks:
                 rows = self._rows[one.place]
-                calls[number] = "landmarks", fit.found_landmarks, one.tried, rows, self._weights
-        made = limit.compute_all([*calls.values()], at_once) if calls else []
-        for number, landmarks in zip(calls, made, strict=False):
-            place = number, n_components
-            fits[place] = replace(fits[place], landmarks=landmarks)
-        return [fits[one.number, n_components] for one in settings]
+                wanted[place] = "landmarks", fit.found_landmarks, one.tried, rows, self._weights
+        made = limit.compute_all([*wanted.values()], at_once) if wanted else []
+        self._landmarks.update(zip(wanted, map(scatter, made), strict=False))
 
     def report(self) -> FitReport:
         ledger = self.ledger
