@@ -193,15 +193,13 @@ class SmallFit:
 
         Guarded errors are those between neighbours, at penalties that the folds guard.
         """
-        if landmarks is not None:
-            known = replace(self, landmarks=landmarks)
-            return known.cross_validated(kernel, X, y, weights, folds, is_guarded)
+        fit = self if landmarks is None else replace(self, landmarks=landmarks)
         if folds is None:
             cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)[1:]
             folds = np.searchsorted(cuts, np.arange(len(y)), side="right")
         places = [np.flatnonzero(folds == number) for number in np.unique(folds)]
-        begun = time.perf_counter() - (self.landmarks.seconds if self.landmarks else 0.0)
-        drawn = self._drawn(kernel, X, weights)
+        begun = time.perf_counter() - (fit.landmarks.seconds if fit.landmarks else 0.0)
+        drawn = fit.drawn(kernel, X, weights)
         made, summed = time.perf_counter(), gram_map(drawn)
         # Sums that are turned lose digits at long length scales, which may look like small errors.
         empty = _about_some(
@@ -235,7 +233,7 @@ class SmallFit:
         n, X, y = self.n_training, X[: self.n_rows], y[: self.n_rows]
         counted = np.ones(len(X) - n) if weights is None else weights[n : self.n_rows]
         dtype = dtype_of_features(self.options.precision)
-        feature_map = self._drawn(kernel, X, weights)
+        feature_map = self.drawn(kernel, X, weights)
         moments = _about_some(feature_map, X[:n], y.shape[1], self.options.precision)
         moments.update(blocks(X, y, weights, np.arange(n)))
         centred = moments.centred(intercept=self.options.fit_intercept)
@@ -276,7 +274,7 @@ class SmallFit:
 
     def gradients(self, best: HeldOutResult, X: Array, weights: Floats | None) -> Floats:
         """Return the average gradient outer product on the training part, before the metric."""
-        feature_map, zero = self._drawn(best.kernel, X, weights), np.zeros(best.coef.shape[1])
+        feature_map, zero = self.drawn(best.kernel, X, weights), np.zeros(best.coef.shape[1])
         precision = precision_of_features(self.options.precision)
         outer = GradientOuterProduct(Predictor(feature_map, best.coef, zero, precision=precision))
         outer.update(blocks(X, np.empty((len(X), 0)), weights, np.arange(self.n_training)))
@@ -290,7 +288,7 @@ class SmallFit:
         They are mean squares, at the penalty that is best for single rows.  Of the residuals r and
         their hat matrix H, rows that are left out have the errors (I - H)^-1 r.
         """
-        features, y = self._drawn(kernel, X, None).transform(X), y - y.mean(axis=0)
+        features, y = self.drawn(kernel, X, None).transform(X), y - y.mean(axis=0)
         features -= features.mean(axis=0)
         values, vectors = np.linalg.eigh(features.T @ features)
         along, found = features @ vectors, list[tuple[Floats, Floats, Floats]]()
@@ -314,7 +312,8 @@ class SmallFit:
             return Identity()
         return self.options.map_of(kernel, self.n_components)
 
-    def _drawn(self, kernel: Any, X: Array, weights: Floats | None) -> FeatureMap:
+    def drawn(self, kernel: Any, X: Array, weights: Floats | None) -> FeatureMap:
+        """Return the map of a kernel, drawn for the rows that are fitted."""
         inner, known = self._map(kernel), self.landmarks
         if known is None:
             drawn = drawn_from(inner, *self._fitted(X, weights))
