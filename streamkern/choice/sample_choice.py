@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
-from streamkern.choice.held_out_trial import HeldOutResult, HeldOutTrial, Sample, far_steps
+from streamkern.choice.small_fit import TRAINING, HeldOutResult, Sample, SmallFit, far_steps
 from streamkern.choice.time_limit import TimeLimit
-from streamkern.choice.trials import Trial
 from streamkern.engine.scheduler import compute_all, delayed, scatter
 from streamkern.errors import ParameterError
 from streamkern.features.metric import GivenMetric
@@ -40,15 +40,6 @@ _ROUGH, _HALVINGS, _AT_ONCE, _NEXT_TO_NOTHING = (Laplacian(), Matern(1.5)), 8, 2
 _CROWDED_COMPONENTS, _ROWS_A_FEATURE = 768, 4
 # What they take of the seconds by the formula, where nothing else runs.
 _TIMES = 8.5
-
-
-class _SmallFit(NamedTuple):
-    scale: str
-    tried: HeldOutResult  # with its kernel, and that with a number for its length scale
-
-    @property
-    def error(self) -> float:
-        return math.sqrt(self.tried.relative_mse)
 
 
 def chosen_features(
@@ -105,23 +96,20 @@ def with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitConte
     with blas_threads(1):  # length scales are part of the result
         X = summary.standardizer(summary.sample.X[:m])
         kernels = [each.resolved(X, columns, weights).restricted(columns) for each in _ROUGH]
-    sample: Any = scatter(X), scatter(summary.targets[:m])
-    dealt, weighed = scatter(folds), scatter(weights)
+    sample: Any = *map(scatter, (X, summary.targets[:m], weights, folds)), True
     D = max(min(options.n_components, _CROWDED_COMPONENTS, m // _ROWS_A_FEATURE) // 2 * 2, 2)
     found: list[tuple[int, float, Any]] = []
     for own in kernels:
-        trial, errors = Trial(replace(options, kernel=own), D, is_guarded=True), list[float]()
+        fit, errors = SmallFit(replace(options, kernel=own), D, m), list[float]()
         while not errors or (
             len(errors) < _HALVINGS and errors[-1] <= _NEXT_TO_NOTHING * min(errors)
         ):
             halvings = range(len(errors), len(errors) + _AT_ONCE)
-            tasks = [
-                delayed(trial, *sample, 0.5**k, weighed, dealt, name="crowded-try")
-                for k in halvings
-            ]
-            made = [each.relative_mse for each in compute_all(tasks)]
-            found += [(k, e, own.stretched(0.5**k)) for k, e in zip(halvings, made, strict=True)]
-            errors += made
+            shorter = [own.stretched(0.5**k) for k in halvings]
+            tried = [(fit.cross_validated, each, *sample) for each in shorter]
+            made = compute_all([delayed(*each, name="crowded-try") for each in tried])
+            errors += [each.relative_mse for each in made]
+            found += zip(halvings, errors[halvings[0] :], shorter, strict=True)
     most = _NEXT_TO_NOTHING * min(error for _, error, _ in found)
     cheap = (each for each in found if each[1] <= most)
     _, _, kernel = min(cheap, key=lambda each: (-each[0], each[1]))
@@ -158,50 +146,46 @@ def with_chosen_scale(
         options = replace(options, chooses_kernel=is_field)
         return replace(context, options=options).told(scale=options.scale), summary
     fits = list(_small_fits(summary, options, scales, make))
-    by_error = sorted(fits, key=lambda fit: fit.error)
+    by_error = sorted(fits, key=lambda fit: fit[1].relative_mse)
     # The last of every name is the best.
-    of_scales = {name: fit for name in scales for fit in by_error[::-1] if fit.scale == name}
-    first = fits[0] if is_open else of_scales[options.scale]
-    best = next((fit for fit in by_error if fit.tried.beats(first.tried)), first)
-    facts: dict[str, Any] = {"scale": best.scale}
+    of_scales = {name: tried for scale in scales for name, tried in by_error[::-1] if name == scale}
+    first = fits[0] if is_open else next(fit for fit in by_error if fit[0] == options.scale)
+    scale, best = next((fit for fit in by_error if fit[1].beats(first[1])), first)
+    facts: dict[str, Any] = {"scale": scale}
     if len(scales) > 1:
-        facts["scale_errors"] = {name: fit.error for name, fit in of_scales.items()}
+        errors = {name: math.sqrt(tried.relative_mse) for name, tried in of_scales.items()}
+        facts["scale_errors"] = errors
     if is_open:
-        options = replace(options, kernel=best.tried.kernel)
-        mine = [fit for fit in reversed(by_error) if fit.scale == best.scale]
-        facts["kernel_errors"] = {fit.tried.kernel.name: fit.error for fit in mine}
-    options = replace(options, scale=best.scale, chooses_kernel=is_field)
+        options = replace(options, kernel=best.kernel)
+        mine = [tried for name, tried in reversed(by_error) if name == scale]
+        facts["kernel_errors"] = {each.kernel.name: math.sqrt(each.relative_mse) for each in mine}
+    options = replace(options, scale=scale, chooses_kernel=is_field)
     context = context.told(**facts, seconds={"scale": time.perf_counter() - begun})
-    return replace(context, options=options), scales[best.scale]
+    return replace(context, options=options), scales[scale]
 
 
 def _small_fits(
     summary: ColumnSummary, options: FitOptions, scales: Mapping[str, ColumnSummary], make: Any
-) -> Iterator[_SmallFit]:
+) -> Iterator[tuple[str, HeldOutResult]]:
     """Return fits to some rows in every scale, with every kernel that is open or the one given."""
     sample = Sample.of(summary, CHOICE_ROWS)
     D, parts = min(options.n_components, _COMPONENTS), list[Any]()
     for name, scaled in scales.items():
         standardizer, columns = scaled.standardizer, scaled.standardizer.columns
-        trial = HeldOutTrial(options, standardizer, D, len(sample.rows))
+        fit = SmallFit(options, D, len(sample.rows), standardizer, TRAINING)
         with blas_threads(1):  # length scales are part of the result
             rows, named = standardizer(sample.rows), _kernels(summary, options)
             kernels = [each.resolved(rows, columns, sample.weights) for each in named]
         for own in (each.restricted(columns) for each in kernels):
             steps = (*_STEPS, *far_steps(own, rows))
-            calls = [("sample-try", _without_coef, *trial.call(own, k, sample)[1:]) for k in steps]
+            call = partial(fit.held_out_call, "sample-try", own, sample=sample, keeps_coef=False)
+            calls = [call(step=step) for step in steps]
             parts += zip(range(len(calls)), [name] * len(calls), calls, strict=True)
     # Own length scales come first, in case there is no time for others.
     _, names, several = zip(*sorted(parts, key=itemgetter(0)), strict=True)
-    expected = _TIMES * trial.flops / rough_flops_per_second(options.precision)
+    expected = _TIMES * fit.flops / rough_flops_per_second(options.precision)
     fewest = len(scales) * len(kernels)
-    return map(_SmallFit, names, make(several, fewest=fewest, expected=expected))
-
-
-def _without_coef(trial: HeldOutTrial, *arguments: Any) -> HeldOutResult:
-    """Return what a trial came to, without the coefficients, which may be of many targets."""
-    tried = trial(*arguments)
-    return tried._replace(coef=tried.coef[:0])
+    return zip(names, make(several, fewest=fewest, expected=expected), strict=False)
 
 
 def _kernels(summary: ColumnSummary, options: FitOptions) -> list[Any]:

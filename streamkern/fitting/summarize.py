@@ -5,11 +5,11 @@ from functools import partial
 
 import numpy as np
 
+from streamkern.choice.crowding import Crowding, crowding
 from streamkern.errors import DataError, warn
 from streamkern.kernels import ShiftInvariantKernel
 from streamkern.parameters.parameters import AUTO
 from streamkern.passes.column_summary import ColumnSummary, read_columns, warn_of_outliers
-from streamkern.passes.crowding import Crowding, crowding
 from streamkern.passes.fit_context import FitContext
 from streamkern.passes.fold_rules import placed_folds, region_folds
 from streamkern.statistics import Folds

@@ -8,7 +8,7 @@ from harvests import same_bits
 import streamkern
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.choice import sample_choice
-from streamkern.choice.held_out_trial import HeldOutResult
+from streamkern.choice.small_fit import HeldOutResult
 from streamkern.kernels import Gaussian, Laplacian
 
 N, P = 900, 4
@@ -51,7 +51,7 @@ def test_the_best_of_those_that_are_surely_better_than_the_first_is_taken(monkey
         for square, factor in zip(squares, (1.0, 2.0, 3.0), strict=True):
             kernel, weights = Laplacian(factor), np.ones(200)
             tried = HeldOutResult(kernel, square.mean(), 1.0, np.empty((0, 1)), square, weights)
-            yield sample_choice._SmallFit("standard", tried)
+            yield "standard", tried
 
     monkeypatch.setattr(sample_choice, "_small_fits", fits)
     assert ridge(scale="standard").fit(X, SMOOTH).kernel_.length_scale == 3.0

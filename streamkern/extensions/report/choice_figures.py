@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkern.choice.trials import error_of, first_scale, map_in_words
+from streamkern.choice.small_fit import error_of, first_scale, map_in_words
 from streamkern.extensions.report import pictures
 from streamkern.extensions.report.numbers import number
 from streamkern.extensions.report.pictures import Figure

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
+from streamkern.choice.small_fit import N_FOLDS, Result
 from streamkern.choice.time_limit import TimeLimit
-from streamkern.choice.trials import ADDED, N_FOLDS, Result
 from streamkern.errors import ParameterError
+from streamkern.extensions.search.settings import ADDED
 from streamkern.parameters.cost_estimate import (
     AT_LANDMARKS,
     fit_flops,
@@ -201,7 +202,9 @@ class Ledger:
     def measure(self, tried: Sequence[Result]) -> None:
         """Leave a direct fit more of the seconds if the first trial of one kernel took more."""
         plan = self.plan
-        one = next((a for a in tried if a.length_scale is not None and a.metric != ADDED), None)
+        one = next(
+            (a for a in tried if not a.setting.is_linear and a.setting.metric != ADDED), None
+        )
         if self.clock is not None and one is not None and not plan.solves_by_passes:
             sizes = one.n_rows, plan.n_features, one.n_components, one.n_folds
             expected = A_TRIAL * fit_seconds(*sizes, plan.precision, 1)

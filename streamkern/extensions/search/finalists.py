@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from streamkern.choice.small_fit import Result, fit_bytes
 from streamkern.choice.time_limit import TimeLimit
-from streamkern.choice.trials import ADDED, Result, trial_bytes
 from streamkern.extensions.search.budget import A_TRIAL
 from streamkern.extensions.search.search import Search
-from streamkern.extensions.search.settings import MetricSettings, Setting, by_error, near
+from streamkern.extensions.search.settings import ADDED, MetricSettings, Setting, by_error, near
 from streamkern.kernels import ShiftInvariantKernel, Sum
 from streamkern.parameters.cost_estimate import fit_seconds
 from streamkern.statistics import dtype_of_features
@@ -66,7 +66,7 @@ def _affordable(n_components: int, search: Search) -> int:
     itemsize = dtype_of_features(plan.precision).itemsize
     D = min(n_components, _MOST_COMPONENTS, max(n // 2 * 2, 2) if n < plan.n_rows else n_components)
     while D > _FEWEST_COMPONENTS and (
-        trial_bytes(n, plan.n_features, D, itemsize, K) > plan.allowed_bytes
+        fit_bytes(n, plan.n_features, D, itemsize, K) > plan.allowed_bytes
         or A_TRIAL * fit_seconds(n, plan.n_features, D, K, plan.precision, 1) > _MOST * seconds
     ):
         D = max(D // 4 * 2, _FEWEST_COMPONENTS)
@@ -79,7 +79,7 @@ def _beside(tried: Sequence[Result]) -> list[Setting]:
     enough = ranked[0].relative_mse + ranked[0].standard_error
     known = {_place(each.setting) for each in tried}
     for each in ranked:
-        untried = [one for one in near([each.setting], (-1, 1)) if _place(one) not in known]
+        untried = [one for one in near([each.setting], (-0.5, 0.5)) if _place(one) not in known]
         beside = [one for one in untried if abs(_place(one)[1]) <= _FARTHEST]
         if each.relative_mse <= enough and beside and not each.setting.is_linear:
             return beside

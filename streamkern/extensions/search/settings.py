@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamkern.choice.trials import Result
+from streamkern.choice.small_fit import Result
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import check_choice
 from streamkern.features import FAMILIES
@@ -19,6 +19,11 @@ from streamkern.parameters.parameters import AUTO, FEWEST_ROWS
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.sources import Source
 
+# A kernel with a length scale, and the family of its maps.
+Pair = tuple[Any, str]
+# Metrics: one that was learnt, plain distances of standardised inputs where another scale was
+# chosen, and those of kernels that are added.
+LEARNT, STANDARD, ADDED = "learnt", "standard scale", "a metric each"
 # From smooth to rough; and the one that is rough along every input by itself.
 _AUTO_KERNELS = ("gaussian", "matern52", "matern32", "matern12", "laplacian")
 # Fourier features for what is smooth, landmarks for what is rough or clustered.
@@ -36,7 +41,7 @@ class MetricSettings(NamedTuple):
 
     metric: str
     summary: ColumnSummary
-    pairs: Sequence[tuple[Any, str]]
+    pairs: Sequence[Pair]
     scale: str | None = None  # of the inputs, where that is not the chosen one
     is_default: bool = False  # what a plain fit is
     parts: tuple[int, ...] = ()  # the contenders, by their places, that a sum is of
@@ -60,13 +65,16 @@ class Setting:
         return self.feature_map == "identity"
 
     @property
+    def names(self) -> tuple[str, str, str]:
+        return self.metric, self.feature_map, self.tried.name
+
+    @property
     def octave(self) -> float:
         return float(np.log2(self.factor))
 
-    @property
-    def fitted(self) -> Any:
-        """The kernel at its length scale, of all columns."""
-        return self.kernel if self.is_linear else self.kernel.stretched(self.factor)
+    def stretched(self, kernel: Any) -> Any:
+        """Return the kernel, of all columns or without constant ones, at the length scale."""
+        return kernel if self.is_linear else kernel.stretched(self.factor)
 
     def scaled(self, octaves: float) -> "Setting":
         """Return the setting so many octaves from this one."""
@@ -138,15 +146,9 @@ def pairs_to_try(
     return pairs
 
 
-def octaves(settings: Sequence[Setting], steps: Sequence[float]) -> list[Setting]:
-    """Return every setting at so many octaves from the kernel's own length scale."""
-    factors = (2.0 ** np.asarray(steps, dtype=float)).tolist()
-    return [replace(one, factor=factor) for one in settings for factor in factors]
-
-
-def near(settings: Sequence[Setting], steps: Sequence[float]) -> list[Setting]:
-    """Return what is so many half octaves from each of some settings."""
-    return [one.scaled(step / 2) for one in settings for step in steps]
+def near(settings: Sequence[Setting], octaves: Sequence[float]) -> list[Setting]:
+    """Return what is so many octaves from each of some settings."""
+    return [one.scaled(octave) for one in settings for octave in octaves]
 
 
 def by_error(tried: Sequence[Result]) -> list[Result]:
@@ -156,10 +158,8 @@ def by_error(tried: Sequence[Result]) -> list[Result]:
 
 
 def _by_number(tried: Sequence[Result]) -> list[list[Result]]:
-    found: defaultdict[int, list[Result]] = defaultdict(list)
-    for each in tried:
-        found[each.setting.number].append(each)
-    return [found[number] for number in sorted(found)]
+    numbers = sorted({each.setting.number for each in tried})
+    return [[each for each in tried if each.setting.number == number] for number in numbers]
 
 
 def beyond(tried: Sequence[Result]) -> list[Setting]:
@@ -172,7 +172,7 @@ def beyond(tried: Sequence[Result]) -> list[Setting]:
             if end.relative_mse <= best.relative_mse + best.standard_error:
                 steps = [end.setting.octave + sign * farther for farther in _FARTHER]
                 own = replace(end.setting, factor=1.0)
-                found += [own.scaled(step) for step in steps if abs(step) <= _FARTHEST]
+                found += near([own], [step for step in steps if abs(step) <= _FARTHEST])
     return found
 
 
@@ -182,13 +182,12 @@ def sober(tried: Sequence[Result]) -> list[Result]:
     Where the best of a kernel is beyond those that every kernel is tried at, these are all but the
     nearest one within a standard error of it, and those nearer still: there most are alike.
     """
-    reach: defaultdict[int, float] = defaultdict(lambda: math.inf)
+    reach: dict[int, float] = {}
     for mine in _by_number(tried):
         best = min(mine, key=ERROR)
-        if abs(best.setting.octave) > _NEAR:
-            enough = best.relative_mse + best.standard_error
-            good = [each.setting.octave for each in mine if each.relative_mse <= enough]
-            reach[best.setting.number] = min(map(abs, good))
+        enough = best.relative_mse + best.standard_error
+        good = [abs(each.setting.octave) for each in mine if each.relative_mse <= enough]
+        reach[best.setting.number] = min(good) if abs(best.setting.octave) > _NEAR else math.inf
     return [each for each in tried if abs(each.setting.octave) <= reach[each.setting.number]]
 
 
@@ -203,6 +202,6 @@ def tiers(tried: Sequence[Result]) -> list[list[Setting]]:
     found: defaultdict[int, list[Setting]] = defaultdict(list)
     before: Counter[tuple[str, str]] = Counter()
     for setting in best.values():
-        found[before[setting.feature_map, setting.metric]].append(setting)
-        before[setting.feature_map, setting.metric] += 1
+        found[before[setting.names[:2]]].append(setting)
+        before[setting.names[:2]] += 1
     return [*found.values()]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from streamkern.choice.trials import error_of, first_scale, map_in_words
+from streamkern.choice.small_fit import error_of, first_scale, map_in_words
 from streamkern.models.report_rows import Table
 from streamkern.parameters.fit_report import FitReport
 

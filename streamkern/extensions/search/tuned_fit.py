@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from streamkern.choice.trials import LEARNT
 from streamkern.errors import DataError, ParameterError
 from streamkern.estimators.problems import Problem, job_of
 from streamkern.extensions.search.budget import Budget, Clock, Ledger, direct_seconds
 from streamkern.extensions.search.contenders import contenders_of
 from streamkern.extensions.search.finalists import compare
 from streamkern.extensions.search.halving import budgeted_rows, halve
-from streamkern.extensions.search.metric_beginnings import Pair
 from streamkern.extensions.search.search import Search
 from streamkern.extensions.search.settings import (
-    MetricSettings,
+    LEARNT,
+    Pair,
     kernels_to_try,
     maps_to_try,
     pairs_to_try,
@@ -30,7 +29,7 @@ from streamkern.features.metric import standardizer_of
 from streamkern.fit import solve, sums_of
 from streamkern.fitting.draw_features import Features, drawn
 from streamkern.fitting.planned_fit import check_metric_of, planned_fit
-from streamkern.kernels import Gaussian, Kernel, Linear
+from streamkern.kernels import Gaussian, Kernel
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import described_kernel
 from streamkern.parameters.fit_options import FitOptions, large_sample
@@ -50,11 +49,6 @@ _METRIC = "auto:8"
 _USUAL_BUDGET, _USUAL_MAP = "1m", "orthogonal"
 # What a plain fit is expected to take of the seconds of the one before.
 _AGAIN = 1.5
-# What a report says of the search.
-OF_SEARCH = (
-    *("tuning", "tuning_note", "tuning_passes", "tuning_kernels", "tuning_maps", "tuning_budget"),
-    "frontier",
-)
 
 
 def _search_options(
@@ -154,12 +148,11 @@ class SearchedFit:
     ) -> tuple[FitContext, Features]:
         """Choose among pairs on rows of the sample, and draw the map of the best."""
         source = context.source
-        context, contenders, learnt = contenders_of(context, summary, pairs, clock)
+        linear = {"adds_linear": self.is_free and self.parameters.sparse is None}
+        context, contenders, learnt = contenders_of(context, summary, pairs, clock, **linear)
         spent = 0.0 if learnt is None else learnt.flops
         ledger = Ledger(self.budget, context.plan, spent, clock)
         by_clock = learnt is not None and clock is not None
-        if by_clock:
-            contenders = self._with_linear(contenders, context.options)
         # Where rows crowd the folds of the fit guard.
         crowds, folds = context.crowding is not None, None
         if crowds or 2 <= context.fold_rule.n_folds <= _MOST_FOLDS:
@@ -172,7 +165,7 @@ class SearchedFit:
             halve(search, self.parameters.feature_map if self.maps in (None, AUTO) else None)
         setting = search.best.setting
         best, late = search.contenders[setting.place], "" if clock is None else clock.note
-        new: Any = {"kernel": setting.fitted, "feature_map": setting.feature_map}
+        new: Any = {"kernel": setting.stretched(setting.kernel), "feature_map": setting.feature_map}
         new["scale"] = best.scale or context.options.scale
         if learnt is not None:
             # Of several metrics, the first that was learnt.
@@ -217,29 +210,6 @@ class SearchedFit:
                 break
             options = replace(options, n_components=options.n_components // 2)
         return options
-
-    def _with_linear(
-        self, contenders: list[MetricSettings], options: FitOptions
-    ) -> list[MetricSettings]:
-        """Return contenders, with linear ridge on inputs in the usual scale if that can be fitted.
-
-        It is far ahead where a few values lie far out along a straight line.
-        """
-        found = list(contenders)
-        place = next((i for i, each in enumerate(found) if not each.pairs), -1)
-        plain = found[place]
-        p, scale = len(plain.summary.standardizer.columns), plain.scale or options.scale
-        # The plan is of kernels' features, which are more.
-        suits = p <= options.n_components and self.parameters.sparse is None
-        if not (self.is_free and suits):
-            return contenders
-        kernel, name = linear = Linear(), "identity"
-        try:
-            replace(options, kernel=kernel, feature_map=name, scale=scale, metric=None)
-        except ParameterError:  # of integers, of phases, of a bounded scale
-            return contenders
-        found[place] = plain._replace(pairs=[*plain.pairs, linear])
-        return found
 
     def _widened(
         self, options: FitOptions, pairs: list[Any], source: Source
@@ -306,7 +276,8 @@ def tune(
     errors = [each.ridge.outcome.cv_rmse / unit for each in (model, plain)]
     if np.mean(errors[0] ** 2) <= np.mean(errors[1] ** 2):
         return model
-    found = {name: v for name, v in model.ridge.report.items() if name in OF_SEARCH}
+    report = model.ridge.report
+    found = {name: report[name] for name in report if name.startswith(("tuning", "frontier"))}
     outcome = replace(plain.ridge.outcome, searched=True)
     ridge = replace(plain.ridge, report=plain.ridge.report | found, outcome=outcome)
     return ridge if plain.ridge is plain else replace(plain, ridge=ridge)

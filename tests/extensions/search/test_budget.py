@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from naive import quick
 
 from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge
-from streamkern.choice.held_out_trial import HeldOutTrial
-from streamkern.choice.trials import N_FOLDS, Cost, Result, Targets, Trial
+from streamkern.choice import small_fit
+from streamkern.choice.small_fit import N_FOLDS, Cost, Result, SmallFit
 from streamkern.errors import ParameterError
 from streamkern.extensions.search.budget import A_TRIAL, Budget, Clock, Ledger, run_in_time
 from streamkern.extensions.search.halving import budgeted_rows
 from streamkern.extensions.search.input_weights import weights_by_descent
 from streamkern.extensions.search.search import configurations
+from streamkern.extensions.search.settings import Setting
 from streamkern.extensions.search.tuned_fit import SearchedFit
 from streamkern.features import Standardizer
 from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, solve_flops
@@ -142,7 +143,7 @@ def test_a_budget_alone_chooses_among_all_kernels_and_maps():
 
 def test_a_budget_in_seconds_stops_the_search(monkeypatch):
     clock = [0.0]  # of our own: every trial takes a second, whatever its size
-    attempt = Trial.__call__
+    attempt = SmallFit.cross_validated
 
     def timed(*arguments):
         clock[0] += 1.0
@@ -151,7 +152,7 @@ def test_a_budget_in_seconds_stops_the_search(monkeypatch):
     monkeypatch.setattr("streamkern.extensions.search.budget.perf_counter", lambda: clock[0])
     ours = SimpleNamespace(perf_counter=lambda: clock[0])
     monkeypatch.setattr("streamkern.extensions.search.tuned_fit.time", ours)
-    monkeypatch.setattr(Trial, "__call__", timed)
+    monkeypatch.setattr(SmallFit, "cross_validated", timed)
     given = {"scale": "robust", "metric": np.eye(P), "precision": "double"}
     report = ridge(**given).tune(*rows(), budget="12s").report_
     # As many run at a time as there are threads, and the last ones are stopped.
@@ -160,7 +161,9 @@ def test_a_budget_in_seconds_stops_the_search(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "slow", [Trial, HeldOutTrial, weights_by_descent], ids=attrgetter("__name__")
+    "slow",
+    [SmallFit.cross_validated, SmallFit.held_out, weights_by_descent],
+    ids=attrgetter("__name__"),
 )
 def test_a_trial_that_is_running_stops_where_what_is_left_is_for_the_fit(slow):
     times = [0.0]
@@ -171,13 +174,13 @@ def test_a_trial_that_is_running_stops_where_what_is_left_is_for_the_fit(slow):
 
     X, y = rows(2000)
     options, own = Parameters.of(ridge()).pass_options(), Gaussian(1.0)
-    if slow is Trial:
-        call = "try", Trial(replace(options, kernel=own), 64), X, y[:, None], 1.0
-    elif slow is HeldOutTrial:
-        plain = Standardizer(np.arange(P), np.zeros(P), np.ones(P), P)
-        call = "try", HeldOutTrial.of(options, plain, len(X)), own, X, y[:, None], None
+    plain = Standardizer(np.arange(P), np.zeros(P), np.ones(P), P)
+    if slow is weights_by_descent:
+        call = "try", slow, own, X[:60], y[:60, None], None, np.arange(P)
+    elif slow is SmallFit.held_out:
+        call = "try", slow, SmallFit.of(options, plain, len(X)), own, X, y[:, None]
     else:
-        call = "try", weights_by_descent, own, X[:60], y[:60, None], None, np.arange(P)
+        call = "try", slow, SmallFit(options, 64, len(X)), own, X, y[:, None]
     with dask.config.set(num_workers=1):
         (whole,) = run_in_time(Clock(1000.0, 0.0, (2.0, 1.0), now), [call], 1.0)
         assert whole is not None
@@ -189,7 +192,7 @@ def test_a_trial_that_is_running_stops_where_what_is_left_is_for_the_fit(slow):
 
 def test_a_search_ends_in_time_though_a_trial_takes_longer_than_those_before(monkeypatch):
     times, cost = [0.0], iter([1.0] * N_FOLDS + [5.0] * 99)
-    blocks = Targets.blocks
+    blocks = small_fit.blocks
 
     def timed(*arguments):
         for block in blocks(*arguments):
@@ -199,7 +202,7 @@ def test_a_search_ends_in_time_though_a_trial_takes_longer_than_those_before(mon
     monkeypatch.setattr("streamkern.extensions.search.budget.perf_counter", lambda: times[0])
     ours = SimpleNamespace(perf_counter=lambda: times[0])
     monkeypatch.setattr("streamkern.extensions.search.tuned_fit.time", ours)
-    monkeypatch.setattr(Targets, "blocks", timed)
+    monkeypatch.setattr(small_fit, "blocks", timed)
     given = {"scale": "robust", "metric": np.eye(P), "precision": "double"}
     with dask.config.set(num_workers=1):
         report = ridge(**given).tune(*rows(), budget="12s").report_
@@ -314,8 +317,9 @@ PLAN = SimpleNamespace(n_rows=10_000, n_features=4, n_slots=2, flops=fit_flops(1
 
 
 def attempt(error, seconds, name="orthogonal", size=64, scale=1.0, *, n=1000):
-    cost = Cost(0.0, seconds, 0.0)
-    return Result("plain", name, "gaussian", scale, n, size, error, 0.01, 1.0, cost)
+    kernel, cost = Gaussian(scale), Cost(0.0, seconds, 0.0)
+    setting = Setting(0, 0, kernel, kernel, name, "plain")
+    return Result(kernel, n, size, error, 0.01, 1.0, cost, setting=setting)
 
 
 attempts = st.lists(
@@ -357,7 +361,7 @@ def test_a_configuration_has_its_best_length_scale():
 
 def test_a_cost_is_that_of_the_trial_for_all_rows_and_folds():
     cost = Cost(drawing=0.5, sums=3.0, errors=8.0)
-    one = Result("plain", "iid", "gaussian", 1.0, 1000, 32, 0.2, 0.01, 1.0, cost)
+    one = attempt(0.2, 1.0, size=32)._replace(cost=cost)
     (found,) = configurations([one], one, PLAN, 5)
     assert found["seconds"] == pytest.approx(0.5 + (3.0 * 10 + 8.0 * 6 / 4) / 2)
     assert found["passes"] == pytest.approx(fit_flops(10_000, 4, 32, 5) / PLAN.flops)

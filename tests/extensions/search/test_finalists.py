@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
-from streamkern.choice.held_out_trial import HeldOutTrial
-from streamkern.choice.trials import Result
+from streamkern.choice.small_fit import Result, SmallFit
 from streamkern.errors import StreamkernWarning
 from streamkern.estimators.problems import Regression
-from streamkern.extensions.search import metric_beginnings, metric_learning, metric_rounds
+from streamkern.extensions.search import metric_learning
 from streamkern.extensions.search.budget import Budget
 from streamkern.extensions.search.search import Search
 from streamkern.extensions.search.settings import Setting
@@ -72,12 +71,12 @@ def test_scale_and_metric_are_chosen_and_the_plain_fit_is_among_the_finalists(fo
 )
 def test_the_plain_fit_stays_unless_another_beats_it(errors, best):
     search = object.__new__(Search)
-    search.tried, tried = [], []
+    search.tried, search.best, tried = [], None, []
     for i, each in enumerate(errors):
         mean, error = float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(len(each)))
-        setting = Setting(i, 0, None, None, "", "")
-        numbers = 1.0, 3, 8, mean, error, 1.0
-        tried.append(Result("", "", "", *numbers, of_folds=each, setting=setting))
+        setting = Setting(i, 0, Gaussian(1.0), Gaussian(1.0), "", "")
+        numbers = 3, 8, mean, error, 1.0
+        tried.append(Result(None, *numbers, of_folds=each, setting=setting))
     search.ranked(tried, default=tried[0].setting)
     assert search.best is tried[best]
 
@@ -189,7 +188,7 @@ def test_a_field_of_two_inputs_is_searched_with_the_grid_among_the_maps():
 def test_rounds_go_on_with_more_features_and_noise_stays_in_plain_distances(monkeypatch, scale):
     for name, value in {"_COMPONENTS": 64, "_MORE_COMPONENTS": 128, "_MORE_SECONDS": 0.0}.items():
         monkeypatch.setattr(f"streamkern.extensions.search.metric_learning.{name}", value)
-    monkeypatch.setattr("streamkern.choice.held_out_trial._FEWEST_COMPONENTS", 64)
+    monkeypatch.setattr("streamkern.choice.small_fit._FEWEST_COMPONENTS", 64)
     X, y = heavy_tailed(400)
     y = np.random.default_rng(5).standard_normal(len(y))
     report = tuned(X, y, scale=scale, kernels="gaussian").report_
@@ -244,14 +243,14 @@ def test_classes_are_searched_within_seconds():
 
 
 def test_of_many_rows_rounds_try_one_length_scale_beside_the_last(monkeypatch):
-    found, search = [], metric_rounds._length_scale
+    found, search = [], metric_learning._length_scale
     monkeypatch.setattr(metric_learning, "_MANY_ROWS", 1)
 
     def watched(*some, far):
         found.append((far, each := search(*some, far=far)))
         return each
 
-    monkeypatch.setattr(metric_rounds, "_length_scale", watched)
+    monkeypatch.setattr(metric_learning, "_length_scale", watched)
     tuned(*heavy_tailed())
     later = [each for far, each in found if not far]
     assert len(later) > 2
@@ -261,8 +260,8 @@ def test_of_many_rows_rounds_try_one_length_scale_beside_the_last(monkeypatch):
 
 @pytest.mark.slow
 def test_rounds_that_have_little_time_are_of_few_rows_and_go_on_with_more(monkeypatch):
-    monkeypatch.setattr(metric_beginnings, "rough_flops_per_second", lambda _: 1.0)
-    monkeypatch.setattr(metric_beginnings, "_FEWEST_TIMED", 150)
+    monkeypatch.setattr(metric_learning, "rough_flops_per_second", lambda _: 1.0)
+    monkeypatch.setattr(metric_learning, "_FEWEST_TIMED", 150)
     rounds = tuned(*heavy_tailed(600), kernels="gaussian").report_["metric"]["rounds"]
     first = [each["n_rows"] for each in rounds if each["number"] == 0]
     assert set(first) == {150}
@@ -294,7 +293,7 @@ def test_two_kernels_have_a_descent_each_and_one_of_two_maps_has_one():
 
 
 def test_descents_have_rows_for_their_time_and_memory_and_for_every_input():
-    rows = metric_beginnings._descent_rows
+    rows = metric_learning._descent_rows
     assert rows(9000, 8, 1e15, 1e15) == 3000
     assert rows(700, 8, 1e15, 1e15) == 700
     assert 500 < rows(9000, 8, 3e10, 1e15) < 3000
@@ -317,9 +316,9 @@ def test_first_rounds_have_fewer_rows_and_then_features_where_there_are_few_seco
 
     def sizes(seconds, p, kernel, n_targets=1):
         plain = Standardizer(np.arange(p), np.zeros(p), np.ones(p), p)
-        trial = HeldOutTrial.of(options, plain, 16_000)
+        fit = SmallFit.of(options, plain, 16_000)
         rounds = [((kernel, "nystroem"), 2), ((Gaussian(), "orthogonal"), 1)]
-        found = metric_beginnings._within(3e10 * seconds, trial, n_targets, rounds, 2)
+        found = metric_learning._within(3e10 * seconds, fit, n_targets, rounds, 2)
         return found.n_rows, found.n_components
 
     assert sizes(1e4, 8, Laplacian()) == (16_000, 1024)
@@ -333,15 +332,15 @@ def test_first_rounds_have_fewer_rows_and_then_features_where_there_are_few_seco
 
 
 def test_without_seconds_descents_have_as_many_rows_whatever_there_are_of_threads(monkeypatch):
-    monkeypatch.setattr(metric_beginnings, "rough_flops_per_second", lambda _: 1e8)
-    monkeypatch.setattr(metric_beginnings, "_DESCENT_ROWS", (50, 3000))
-    sizes, descend = [], metric_beginnings.weights_by_descent
+    monkeypatch.setattr(metric_learning, "rough_flops_per_second", lambda _: 1e8)
+    monkeypatch.setattr(metric_learning, "_DESCENT_ROWS", (50, 3000))
+    sizes, descend = [], metric_learning.weights_by_descent
 
     def watched(kernel, X, *others):
         sizes.append(len(X))
         return descend(kernel, X, *others)
 
-    monkeypatch.setattr(metric_beginnings, "weights_by_descent", watched)
+    monkeypatch.setattr(metric_learning, "weights_by_descent", watched)
     for n_threads in (1, 4):
         with dask.config.set(num_workers=n_threads):
             tuned(*heavy_tailed(400), 5, ["gaussian", "matern32"], metric="diagonal:1")

@@ -11,9 +11,8 @@ from harvests import same_bits
 
 import streamkern
 from streamkern import Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
-from streamkern.choice import trials
-from streamkern.choice.held_out_trial import far_steps
-from streamkern.choice.trials import Result, Trial
+from streamkern.choice import small_fit
+from streamkern.choice.small_fit import Result, SmallFit, far_steps
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
 from streamkern.parameters.fit_options import _LARGE_SAMPLE, large_sample
@@ -164,15 +163,15 @@ def test_the_report_names_every_attempt(few_components):
 def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monkeypatch):
     tried = []
 
-    def never_mind(trial, X, y, f, *rest):
-        tried.append(trial.n_components)
-        size = len(y), trial.n_components
-        return Result("plain", "iid", "gaussian", f, *size, f, 0.1, 1.0)
+    def never_mind(fit, kernel, X, y, *rest):
+        tried.append(fit.n_components)
+        size = len(y), fit.n_components
+        return Result(kernel, *size, kernel.length_scale / 8.0, 0.1, 1.0)
 
     def no_pass(rows, *rest, **named):
         raise RuntimeError(rows.options.kernel.length_scale)
 
-    monkeypatch.setattr(Trial, "__call__", never_mind)
+    monkeypatch.setattr(SmallFit, "cross_validated", never_mind)
     monkeypatch.setattr("streamkern.fit.sum_features", no_pass)
     with dask.config.set(scheduler="synchronous"), pytest.raises(RuntimeError) as caught:
         ridge(n_components=D, kernel=Gaussian(8.0)).tune(*smooth(100))
@@ -371,8 +370,8 @@ def test_a_cluster_changes_no_bit(here, external_scheduler):
 def tried(X, y, kernel, D, factors, **options):
     model = ridge(kernel=kernel, n_components=D, precision="double", **options)
     fit_options = Parameters.of(model).pass_options()
-    trial = Trial(replace(fit_options, n_folds=1), D)
-    return [trial(X, y, factor) for factor in factors]
+    fit = SmallFit(replace(fit_options, n_folds=1), D, len(X))
+    return [fit.cross_validated(kernel.stretched(factor), X, y) for factor in factors]
 
 
 @pytest.mark.parametrize(
@@ -414,8 +413,7 @@ def test_an_attempt_is_a_cross_validation_of_the_kernel_itself(n, kernel, factor
     score, error = errors(attempt.alpha)
     assert attempt.relative_mse == pytest.approx(score, rel=1e-6)
     assert attempt.standard_error == pytest.approx(error, rel=1e-5)
-    assert attempt.kernel == kernel.name
-    assert attempt.length_scale == pytest.approx(stretched.length_scale, rel=1e-12)
+    assert attempt.kernel.length_scale == pytest.approx(stretched.length_scale, rel=1e-12)
     assert (attempt.n_rows, attempt.n_components) == (n, D)
     assert min(errors(other)[0] for other in (attempt.alpha / 3, attempt.alpha * 3)) >= 0.99 * score
 
@@ -433,18 +431,19 @@ def test_length_scales_far_from_that_of_a_tight_cluster_are_tried():
 def test_of_many_features_penalties_near_the_best_are_enough(monkeypatch):
     X, y = smooth(q=1)
     parameters = Parameters(kernel=Matern(1.5, nu=2.5), precision="double")
-    tried, errors_of = [], trials.held_out_errors
+    tried, errors_of = [], small_fit.held_out_errors
     monkeypatch.setattr(
-        trials, "held_out_errors", lambda *some: (tried.append(some[-1]), errors_of(*some))[1]
+        small_fit, "held_out_errors", lambda *some: (tried.append(some[-1]), errors_of(*some))[1]
     )
 
     def attempt():
         tried.clear()
-        made = Trial(parameters.pass_options(), 100)(X, y, 1.0)
+        fit = SmallFit(parameters.pass_options(), 100, len(X))
+        made = fit.cross_validated(parameters.kernel, X, y)
         return made, sum(map(len, tried)) / 3
 
     expected, every = attempt()
-    monkeypatch.setattr(trials, "_MANY", 2)
+    monkeypatch.setattr(small_fit, "_MANY", 2)
     found, few = attempt()
     assert few < every == 30
     assert found.alpha == expected.alpha

@@ -1,6 +1,6 @@
 """Tables of what a search tried, from its report alone."""
 
-from streamkern.choice.trials import ISOTROPIC
+from streamkern.choice.small_fit import ISOTROPIC
 from streamkern.extensions.search.trial_tables import frontier_table, tuning_table
 
 

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamkern._typing import Array, Floats
-from streamkern.features import RandomFourierFeatures
+from streamkern._typing import Floats
+from streamkern.choice.small_fit import SmallFit
 from streamkern.kernels import Laplacian
+from streamkern.parameters.parameters import Parameters
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import Block
@@ -15,7 +16,6 @@ from streamkern.statistics import Folds
 
 # Rows of the sample, features and rows a feature of the small fit, and blocks that are left out.
 _ROWS, _COMPONENTS, _ROWS_A_FEATURE, _BLOCKS = 2048, 512, 4, 10
-_PENALTIES = np.geomspace(1e-7, 1.0, 8)  # over the largest eigenvalue
 # Times the errors of rows that those of blocks are, and standard errors above them: of rows in
 # random order they were up to 1.03 times.
 _FAR, _SURE = 1.5, 2.0
@@ -60,9 +60,8 @@ def crowding(
     """Return how rows crowd, or None if they do not.
 
     Errors of blocks of consecutive rows, or of regions, are far above those of single rows: all are
-    of a small fit without them, e = (I - H)^-1 r of its residuals r and their hat matrix H, at the
-    penalty that is best for rows; of every block the logarithms of both are compared.  In any space
-    regions are harder than rows; they count where rows leave gaps between them.
+    of a small fit without them, and of every block the logarithms of both are compared.  In any
+    space regions are harder than rows; they count where rows leave gaps between them.
     Roberts et al. (2017), "Cross-validation strategies for data with temporal, spatial,
     hierarchical, or phylogenetic structure".
     """
@@ -74,15 +73,16 @@ def crowding(
         return None
     with blas_threads(1):
         z = summary.standardizer(summary.sample.X[:_ROWS][order])
-        fit = _SmallFit.of(z, y - y.mean(axis=0), random_state)
+        given = Parameters(kernel=Laplacian(), precision="double", random_state=random_state)
+        fit = SmallFit(given.pass_options(), min(_COMPONENTS, n // _ROWS_A_FEATURE) // 2 * 2, n)
         parts = {"blocks": np.array_split(np.arange(n), _BLOCKS)}
         if (against < _SORTED).all():
             del parts["blocks"]
         if _leave_gaps(z):
             cells = regions().of(Block(summary.sample.X[:_ROWS][order], y, 0))
             parts["space"] = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
-        for fold_by, some in parts.items():
-            errors = np.array([fit.errors(part) for part in some])
+        several = fit.left_out(Laplacian().resolved(z), z, y, list(parts.values()))
+        for (fold_by, some), errors in zip(parts.items(), several, strict=True):
             logs = np.log(np.maximum(errors, np.finfo(float).tiny)) / 2.0
             more = logs[:, 1] - logs[:, 0]
             sure = _SURE * more.std(ddof=1) / np.sqrt(len(some))
@@ -93,40 +93,6 @@ def crowding(
             if is_far and more.mean() >= max(np.log(_FAR), sure):
                 return Crowding(fold_by, near, far)
     return None
-
-
-class _SmallFit(NamedTuple):
-    """Ridge on few features of a sample, with the residuals and the hat matrix of its rows."""
-
-    turned: Floats  # features along eigenvectors (n, D)
-    shrunk: Floats  # 1 / (d + alpha), (D,)
-    residuals: Floats  # (n, q)
-    of_rows: Floats  # squared errors where single rows are left out, (n,)
-
-    @classmethod
-    def of(cls, z: Floats, y: Floats, random_state: int) -> "_SmallFit":
-        n = len(z)
-        kernel, D = Laplacian().resolved(z), min(_COMPONENTS, n // _ROWS_A_FEATURE) // 2 * 2
-        drawn = RandomFourierFeatures(kernel, D, random_state=random_state).draw(z.shape[1])
-        features = drawn.transform(z)
-        features -= features.mean(axis=0)
-        values, vectors = np.linalg.eigh(features.T @ features)
-        turned = features @ vectors
-        found: list[_SmallFit] = []
-        for alpha in _PENALTIES * values[-1]:
-            shrunk = 1.0 / (np.maximum(values, 0.0) + alpha)
-            residuals = y - turned @ (shrunk[:, None] * (turned.T @ y))
-            spare = 1.0 - 1.0 / n - np.square(turned) @ shrunk
-            of_rows = np.square(residuals / spare[:, None]).mean(axis=1)
-            found.append(cls(turned, shrunk, residuals, of_rows))
-        return min(found, key=lambda each: each.of_rows.mean())
-
-    def errors(self, part: Array) -> tuple[float, float]:
-        """Return the mean squared errors of some rows, each left out by itself and all together."""
-        along = self.turned[part]
-        hat = (along * self.shrunk) @ along.T + 1.0 / len(self.turned)
-        together = np.linalg.solve(np.eye(len(part)) - hat, self.residuals[part])
-        return float(self.of_rows[part].mean()), float(np.square(together).mean())
 
 
 def _leave_gaps(z: Floats) -> bool:
