@@ -1,13 +1,15 @@
 """Rows of tables that are named by paths, patterns, folders and URLs."""
 
 import glob
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from streamkern.engine.scheduler import compute_all, delayed
-from streamkern.errors import DataError
+from streamkern.errors import DataError, first_line
 from streamkern.errors.urls import is_url
 from streamkern.extensions.tables.discovery import RecipeOptions, warn_of_left_out
 from streamkern.extensions.tables.recipe import Recipe, reserved
@@ -49,18 +51,52 @@ def files_of(paths: Sequence[str | Path]) -> list[TableFile]:
 
 
 def _named(path: str) -> list[TableFile]:
-    if is_url(path):
-        found: Any = matching(path + "**/*.parquet" if path.endswith("/") else path)
-        root = path.partition("*")[0]
-    elif Path(path).is_dir():
-        found, root = sorted(map(str, Path(path).rglob("*.parquet"))), path
-    else:
-        found, root = matching(path), path
-        while glob.has_magic(root):
-            root = str(Path(root).parent)
-    if found == [path]:
-        return [TableFile(path)]
-    return [TableFile(each, str(Path(each[len(root) :]).parent)) for each in found]
+    is_folder = path.endswith("/") if is_url(path) else Path(path).is_dir()
+    if not is_folder and (is_url(path) or not glob.has_magic(path)):
+        return [TableFile(each) for each in matching(path)]
+    found: Sequence[str] = matching(path) if is_url(path) or not is_folder else ()
+    root = path
+    if is_folder:
+        found = matching(f"{path}**") if is_url(path) else sorted(map(str, Path(path).rglob("*")))
+    while not is_url(path) and glob.has_magic(root):
+        root = str(Path(root).parent)
+
+    def inside(name: str) -> str:
+        return name if is_url(path) else os.path.relpath(name, root)
+
+    if is_folder:
+        if any("_delta_log" in inside(name) for name in found):
+            found = _of_snapshot(path, found)
+        # Others are of writers that have not ended, or of a log.
+        found = [
+            each
+            for each in found
+            if each.endswith(".parquet") and not re.search(r"(^|/)[_.]", inside(each))
+        ]
+    return [TableFile(each, inside(each).rpartition("/")[0]) for each in found]
+
+
+def _of_snapshot(path: str, found: Sequence[str]) -> list[str]:
+    """Return the files of the present version of a Delta table."""
+    try:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+    except ImportError as error:
+        raise DataError(
+            f"{path} is a Delta table, which deltalake reads; pip install 'streamkern[delta]'."
+        ) from error
+    try:
+        table = DeltaTable(path)
+        if "deletionVectors" in (table.protocol().reader_features or ()):
+            raise DataError(
+                f"{path} is a Delta table with deletion vectors, which are not read; purge it, or "
+                f"write it again without."
+            )
+        names = {uri.removeprefix(table.table_uri.rstrip("/")) for uri in table.file_uris()}
+        names = {name.removeprefix(path.rstrip("/")).lstrip("/") for name in names}
+    except (DeltaError, OSError) as error:
+        raise DataError(f"{path} cannot be read as a Delta table ({first_line(error)}).") from error
+    return [each for each in found if each.endswith(tuple(f"/{name}" for name in names))]
 
 
 def opened(

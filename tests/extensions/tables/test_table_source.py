@@ -88,7 +88,7 @@ def test_a_line_of_a_csv_with_too_few_cells_is_named_by_its_place_in_the_file(
         source_of(tmp_path / "t.csv")
 
 
-def test_folders_named_after_values_are_columns(tmp_path):
+def test_folders_named_after_values_are_columns(tmp_path, monkeypatch):
     table = frame()
     for year in (2020, 2021):
         for town in ("Bern", "Oslo, Ost"):
@@ -107,8 +107,30 @@ def test_folders_named_after_values_are_columns(tmp_path):
     np.testing.assert_array_equal(X[:, 2], 2020 + X[:, 0] % 2)
     np.testing.assert_array_equal(X[:, 4], expected["town"] != "Bern")
     assert source_of(tmp_path / "year=2020/town=Bern/a.parquet").n_features == 2
-    inside_year = source_of(str(tmp_path / "year=2020/*/*.parquet"))
+    monkeypatch.chdir(tmp_path)
+    assert source_of("year=*/*/*.parquet").recipe.feature_names == source.recipe.feature_names
+    inside_year = source_of("year=2020/*/*.parquet")
     assert inside_year.recipe.feature_names == ["row", "x", "town=Bern", "town=Oslo, Ost"]
+
+
+def test_files_that_writers_have_not_ended_or_a_snapshot_has_not_are_no_rows(tmp_path):
+    table = frame().drop(columns="town")
+    (tmp_path / "_temporary").mkdir()
+    for name in ("a.parquet", ".b.parquet", "_temporary/c.parquet"):
+        table.to_parquet(tmp_path / name)
+    assert source_of(tmp_path).n_samples == N
+
+
+def test_rows_of_a_delta_table_are_those_of_its_present_version(tmp_path):
+    deltalake = pytest.importorskip("deltalake")
+    table = frame()
+    for rows in (table.iloc[:100], table):
+        written = pa.Table.from_pandas(rows, preserve_index=False)
+        how = {"mode": "overwrite", "partition_by": ["town"]}
+        deltalake.write_deltalake(tmp_path / "rows", written, **how)
+    rows, y = rows_of(source_of(tmp_path / "rows"))
+    assert sorted(rows) == table["row"].tolist()
+    np.testing.assert_array_equal(y, table["y"].to_numpy()[rows.astype(int)])
 
 
 def fitted(path, n_workers):
