@@ -64,7 +64,7 @@ def test_cuts_threads_and_products_change_no_bit(
 ):
     require_exact_products(products)
     monkeypatch.setenv("STREAMKERN_INTEGER_PRODUCTS", products)
-    monkeypatch.setattr(chunking, "_SHARD_ROWS", (shard_rows, shard_rows))
+    monkeypatch.setattr(chunking, "SHARD_ROWS", (shard_rows, shard_rows))
     monkeypatch.setattr(chunking, "_SHARDS", 1)
     monkeypatch.setattr(chunking, "_BLOCK_ROWS", (500, 500))
     with dask.config.set(scheduler=scheduler):
@@ -109,7 +109,7 @@ def test_sums_of_more_than_32_bits_are_kept(tmp_path):
 
 
 def test_a_job_that_is_resumed_has_the_same_sums(files, expected, tmp_path, monkeypatch):
-    monkeypatch.setattr(chunking, "_SHARD_ROWS", (1000, 1000))
+    monkeypatch.setattr(chunking, "SHARD_ROWS", (1000, 1000))
     monkeypatch.setattr(chunking, "_BLOCK_ROWS", (500, 500))
     source, left = streamkern.open_hdf5(files), iter(range(80))
 
@@ -140,7 +140,7 @@ def test_external_workers_change_no_bit(files, expected, external_scheduler):
 
 @pytest.mark.cluster
 def test_workers_that_are_killed_change_no_bit(files, expected, monkeypatch):
-    monkeypatch.setattr(chunking, "_SHARD_ROWS", (1000, 1000))
+    monkeypatch.setattr(chunking, "SHARD_ROWS", (1000, 1000))
     monkeypatch.setattr(chunking, "_BLOCK_ROWS", (500, 500))
     with streamkern.connect(n_workers=2) as client:
         killer, _ = killer_of_workers(client, "moments")

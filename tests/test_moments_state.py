@@ -86,7 +86,7 @@ class MomentsMachine(RuleBasedStateMachine):
 
         self.patches = [
             patch.object(HDF5Reader, "blocks", blocks),
-            patch.multiple(chunking, _SHARD_ROWS=(10, 10), _BLOCK_ROWS=(5, 5)),
+            patch.multiple(chunking, SHARD_ROWS=(10, 10), _BLOCK_ROWS=(5, 5)),
             patch.object(chunking, "_COLUMN_BLOCK_ROWS", 5),
             patch.object(fold_rules, "_FEW", 0),  # or folds of few rows follow from what they hold
             dask.config.set(scheduler="synchronous"),

@@ -131,13 +131,13 @@ def test_targets_of_a_table_that_are_named_are_taken_and_not_those_of_the_templa
         assert f"{option[0]} is decided by --like y.h5" in said
 
 
-def test_rows_of_a_table_without_a_label_are_not_counted_in_places():
+def test_places_in_a_table_are_those_of_its_file_also_where_rows_have_no_label():
     frame = pd.DataFrame({"a": X[:, 0], "y": np.where(X[:, 1] > 0, "s", "t")})
     frame.loc[:49, "y"] = ""
     frame.loc[200, "a"] = np.inf
     frame.to_csv("t.csv", index=False)
     said = refused("fit", "t.csv", "--target", "y", "--classify", "--out", "m.h5", *FEW)
-    assert "t.csv, row 150 of those with a label" in said
+    assert "t.csv, row 200" in said
 
 
 def test_rows_of_dask_may_be_like_a_model_whatever_their_chunks():

@@ -45,7 +45,7 @@ def bits(model) -> bytes:
 @pytest.fixture(scope="module", autouse=True)
 def many_shards():
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("_SHARD_ROWS", "_BLOCK_ROWS"):
+        for name in ("SHARD_ROWS", "_BLOCK_ROWS"):
             patch.setattr(chunking, name, (CHUNK_ROWS, CHUNK_ROWS))
         yield
 

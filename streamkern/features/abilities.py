@@ -19,11 +19,6 @@ from streamkern.features.nystroem import Nystroem
 from streamkern.features.standardized import StandardisedExactly, Standardized
 from streamkern.runtime.scratch import Scratch
 
-NO_CHOICE_BESIDE_TREND = (
-    "features are not chosen beside a trend, which comes first; leave out sparse (--sparse), or "
-    "the trend."
-)
-
 
 @runtime_checkable
 class Differentiable(Protocol):

@@ -27,6 +27,11 @@ _CACHED_VALUES = 1 << 18
 # digits from -128 to 127 reach 32,639; up to half of that, sums have room for four times the rows.
 LEVELS = {"int8": 127, "int16": 127 << 7}
 
+NO_CHOICE_BESIDE_TREND = (
+    "features are not chosen beside a trend, which comes first; leave out sparse (--sparse), or "
+    "the trend."
+)
+
 
 class FeatureMap(ABC):
     """A map phi from rows of p inputs to D features.

@@ -6,7 +6,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import streamkern
-from streamkern import Gaussian, Moments, accumulate, features
+from streamkern import Gaussian, Moments, accumulate
 from streamkern.errors import DataError, ParameterError
 from streamkern.sources import ArraySource
 
@@ -33,7 +33,7 @@ def rows(n=300, p=3):
 def test_features_are_those_of_the_map_that_is_drawn_with_the_same_options(name):
     X = rows()
     fitted = map_of(name).fit(X)
-    inner = getattr(features, type(fitted).__name__)
+    inner = type(fitted.feature_map_)
     options = fitted.get_params(deep=False) | {"kernel": fitted.kernel_}
     # Where a grid lies and landmarks are depends on rows, of which the sample is all in some order.
     drawn = inner(**options).draw(3, X)

@@ -12,8 +12,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.extensions.fields.lattice import Lattice
-from streamkern.features.abilities import NO_CHOICE_BESIDE_TREND
-from streamkern.features.base import FeatureMap
+from streamkern.features.base import NO_CHOICE_BESIDE_TREND, FeatureMap
 from streamkern.features.families import inner_arrays, restored_inner
 from streamkern.features.kernel_map import OfInner
 from streamkern.runtime.scratch import Scratch

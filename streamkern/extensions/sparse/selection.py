@@ -16,7 +16,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
-from streamkern.features.abilities import NO_CHOICE_BESIDE_TREND
+from streamkern.features.base import NO_CHOICE_BESIDE_TREND
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 from streamkern.solve.cross_validation import HeldOut, squared_errors
