@@ -1,11 +1,15 @@
 """Tables in Parquet files, which workers read a row group, or some rows of one, at a time."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
 from typing import Any, Self
 from urllib.parse import unquote
 
+import numpy as np
+
+from streamkern._typing import Array
 from streamkern.extensions.tables import stored_tables
 from streamkern.extensions.tables.cells import pa, parquet
 from streamkern.extensions.tables.stored_tables import (
@@ -33,20 +37,20 @@ class ParquetTable(StoredTable):
     version: tuple[int, float | str]
     group_bytes: int  # of the largest group, decoded
     folders: Mapping[str, Any] = field(default_factory=dict)  # values by column
+    first_group: int = 0  # in the file
     is_written = False
 
     @classmethod
     def open(cls, path: str, folders: Mapping[str, Any] | None = None) -> Self:
         """Read what the footer of a file says."""
-        folders = dict(folders or {})
         with reading(path):
             version = version_of(path)
             with opened_bytes(path) as raw, _open(raw) as file:
                 schema, footer = file.schema_arrow, file.metadata
                 groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+        folders = {name: v for name, v in (folders or {}).items() if name not in schema.names}
         for name, value in folders.items():
-            if name not in schema.names:
-                schema = schema.append(pa.field(name, value.type))
+            schema = schema.append(pa.field(name, value.type))
         rows, largest = [g.num_rows for g in groups], [g.total_byte_size for g in groups]
         return cls(path, schema, tuple(rows), version, max(largest, default=0), folders)
 
@@ -63,18 +67,17 @@ class ParquetTable(StoredTable):
         return min(max(stored_tables.PIECE_BYTES // row_bytes, few, 1), _MOST_ROWS)
 
     def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
+        first, last, skipped = self._groups_of(start, self.n_rows if stop is None else stop)
         left = (self.n_rows if stop is None else stop) - start
-        ends = list(accumulate(self.groups))
-        wanted = [
-            i for i, end in enumerate(ends) if end > start and end - self.groups[i] < start + left
-        ]
-        if not wanted:
+        if not left:
             return
-        skipped = start - (ends[wanted[0]] - self.groups[wanted[0]])
+        wanted = range(self.first_group + first, self.first_group + last)
         stored = [name for name in names if name not in self.folders]
         how = {"row_groups": wanted, "columns": stored, "use_threads": False}
         with reading(self.path), opened_bytes(self.path) as raw, _open(raw) as file:
-            if file.metadata.num_rows != self.n_rows:
+            held = range(file.metadata.num_row_groups)[wanted[0] : wanted[-1] + 1]
+            rows = tuple(file.metadata.row_group(i).num_rows for i in held)
+            if rows != self.groups[first:last]:
                 raise self.changed()
             for batch in file.iter_batches(self._batch_rows, **how):
                 part = batch.slice(skipped, left)
@@ -85,6 +88,22 @@ class ParquetTable(StoredTable):
                 if not left:
                     return
         raise self.changed()
+
+    @cached_property
+    def _ends(self) -> Array:
+        return np.cumsum(self.groups)
+
+    def _groups_of(self, start: int, stop: int) -> tuple[int, int, int]:
+        """Return the first group with some rows, the one after the last, and rows to skip."""
+        first, last = np.searchsorted(self._ends, [start, stop - 1], side="right").tolist()
+        before = int(self._ends[first - 1]) if first else 0
+        return first, last + 1, start - before
+
+    def part(self, start: int, stop: int) -> tuple[Self, int, int]:
+        first, last, skipped = self._groups_of(start, stop)
+        groups, first_group = self.groups[first:last], self.first_group + first
+        table = replace(self, groups=groups, first_group=first_group)
+        return table, skipped, skipped + stop - start
 
     def _with_folders(self, batch: Any, names: Sequence[str]) -> Any:
         if not self.folders:

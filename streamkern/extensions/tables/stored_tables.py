@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from csv import Error as CSVError
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from streamkern.errors import DataError, first_line
 from streamkern.sources.headers import size_and_time
@@ -70,6 +70,10 @@ class StoredTable(ABC):
     @abstractmethod
     def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
         """Yield batches of Arrow with columns of rows `start` to `stop`, by default of all."""
+
+    def part(self, start: int, stop: int) -> tuple[Self, int, int]:
+        """Return what is enough to read some rows, and where these are there."""
+        return self, start, stop
 
     @property
     @abstractmethod

@@ -97,7 +97,7 @@ class TableSource(Source):
                 break
             start, stop = max(shard.start, begin), min(shard.stop, end)
             if start < stop:
-                pieces.append(Piece(table, start - begin, stop - begin))
+                pieces.append(Piece(*table.part(start - begin, stop - begin)))
         return tuple(pieces)
 
     def reader(self, shard: Shard) -> TableReader:

@@ -147,6 +147,18 @@ def test_the_bits_of_a_fit_are_the_same_for_any_workers(tmp_path, folder):
     assert {sk.load("m.h5").coef_.tobytes()} == bits
 
 
+def test_cells_that_a_model_did_not_expect_are_counted_by_workers_in_processes(folder):
+    frame(300_000).to_parquet("t.parquet", row_group_size=50_000)
+    streamkern("fit", "t.parquet", "--target", "y", "--out", "m.h5", *FIT)
+    new = frame(300_000)
+    new.loc[::1000, "town"] = "Rom"
+    new.loc[::3000, "x"] = np.nan
+    new.to_parquet("n.parquet", row_group_size=50_000)
+    for place in (("--workers", 2), ()):
+        found = report_of("predict", "m.h5", "n.parquet", "--out", "p.h5", "--force", *place)
+        assert (found["unseen_categories"], found["imputed_cells"]) == (300, 100)
+
+
 FIT = ("--components", 32, "--kernel", "gaussian", "--alpha", 0.1, "--quiet")
 
 
