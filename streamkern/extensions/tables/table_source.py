@@ -25,6 +25,9 @@ from streamkern.sources.stored_files import in_threads
 if TYPE_CHECKING:
     from streamkern.extensions.tables.recipe import Recipe
 
+# Of inputs that are made at once.
+_ENCODED_BYTES = 8 << 20
+
 
 class Piece(NamedTuple):
     """Rows of one table."""
@@ -168,24 +171,26 @@ class TableReader(Reader):
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
         self.noted.clear()
-        most = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
+        # Several short blocks become inputs at once.
+        row_bytes = max(self.recipe.dtype.itemsize * len(self.recipe.feature_names), 1)
+        most = n_rows * max(_ENCODED_BYTES // row_bytes // n_rows, 1)
+        most = min(most, sum(piece.stop - piece.start for piece in self.pieces))
         held, spare = self._empty(most), self._empty(most)
         place, filled = self.start, 0
         for piece in self.pieces:
             for batch in piece.read(self._names):
                 done = 0
                 while done < len(batch):
-                    part = batch.slice(done, n_rows - filled)
+                    part = batch.slice(done, most - filled)
                     rows = slice(filled, filled + len(part))
                     with timed("decoding"), piece.naming():
                         self._encode(part, {name: each[rows] for name, each in held.items()})
                     done, filled = done + len(part), rows.stop
-                    if filled == n_rows:
-                        yield Block(**held, start=place)
+                    if filled == most:
+                        yield from _blocks(held, filled, place, n_rows)
                         place, filled = place + filled, 0
                         held, spare = spare, held
-        if filled:
-            yield Block(**{name: each[:filled] for name, each in held.items()}, start=place)
+        yield from _blocks(held, filled, place, n_rows)
 
     @property
     def _names(self) -> list[str]:
@@ -214,6 +219,12 @@ class TableReader(Reader):
             out["weights"][:] = 1
         if self.leaves_unlabelled:
             out["weights"][self.recipe.read_targets(batch) == b""] = 0
+
+
+def _blocks(held: dict[str, Array], filled: int, place: int, n_rows: int) -> Iterator[Block]:
+    for start in range(0, filled, n_rows):
+        rows = slice(start, min(start + n_rows, filled))
+        yield Block(**{name: each[rows] for name, each in held.items()}, start=place + start)
 
 
 @dataclass(frozen=True)
