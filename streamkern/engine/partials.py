@@ -1,11 +1,13 @@
 """Partial sums of a pass: merged in a fixed order, and saved in a checkpoint."""
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 from dask import delayed
 
 from streamkern.errors import IncompletePassError
@@ -30,7 +32,13 @@ class Partial(NamedTuple):
 
     def saved(self) -> dict[str, Any]:
         """Return what a checkpoint holds."""
-        return {name: value for name, value in self._asdict().items() if name != "noted"}
+        noted = json.dumps([[key, n] for key, n in (self.noted or {}).items()])
+        return self._asdict() | {"noted": np.frombuffer(noted.encode(), np.uint8)}
+
+    @classmethod
+    def restored(cls, saved: dict[str, Any]) -> Self:
+        noted = json.loads(bytes(saved.pop("noted", b"[]")))
+        return cls(**saved, noted=Counter({tuple(key): n for key, n in noted}))
 
     def counts(self) -> Self:
         return self._replace(statistic=None)
@@ -130,11 +138,11 @@ def add_group(
         if last > number:
             return SAVED
         if last == number:
-            return Partial(**saved.read_total(number))
+            return Partial.restored(saved.read_total(number))
         if group.statistic is None:
-            group = Partial(**saved.read_group(number))
+            group = Partial.restored(saved.read_group(number))
         if before is not None and before.statistic is None:
-            before = Partial(**saved.read_total(number - 1))
+            before = Partial.restored(saved.read_total(number - 1))
     total = group
     if before is not None:
         if options.validate is not None:

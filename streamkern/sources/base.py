@@ -51,7 +51,7 @@ class Segment(NamedTuple):
 class Block:
     """Rows held in memory at once.
 
-    X may be overwritten once the block after the next is asked for: the next is read meanwhile.
+    They may be overwritten once the block after the next is asked for: the next is read meanwhile.
     """
 
     X: Any  # (rows, p), an array, or `SparseRows`
@@ -59,6 +59,7 @@ class Block:
     start: int  # of the source
     weights: Floats | None = None  # (rows,), None for all 1
     rows: Array | None = None  # (rows,), their places in the source where some were left out
+    left_out: Array | None = None  # (rows,), true of rows that do not count
 
     def __len__(self) -> int:
         return len(self.X)
@@ -74,7 +75,9 @@ class Block:
         return np.ones(len(self)) if self.weights is None else self.weights
 
     def counting(self) -> Block:
-        """Return the rows that count, which are all but those of weight 0, whatever they hold."""
+        """Return the rows that count: all but those left out or of weight 0, whatever they hold."""
+        if self.left_out is not None:
+            return self.where(~self.left_out).counting()
         if self.weights is None:
             return self
         negative = np.flatnonzero(self.weights < 0)

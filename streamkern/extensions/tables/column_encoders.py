@@ -1,5 +1,7 @@
 """Column encoders: numbers, one-hot and ordinal categories, times."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -29,8 +31,18 @@ class Tally(Counter[tuple[str, str]]):
         if n_missing:
             self[name, ""] += n_missing
         for category in unseen:
-            key = name, category[:80]
-            self[key if key in self or len(self) < _KNOWN else (name, "others")] += 1
+            self._count((name, category[:80]), 1)
+
+    def _count(self, key: tuple[str, str], n: int) -> None:
+        is_known = key in self or not key[1] or len(self) < _KNOWN
+        self[key if is_known else (key[0], "others")] += n
+
+    def __add__(self, other: Counter[tuple[str, str]]) -> Tally:  # type: ignore[override]
+        """Return the counts of both, and no more categories by name than one may have."""
+        added = Tally(self)
+        for key, n in other.items():
+            added._count(key, n)
+        return added
 
     def as_dict(self) -> dict[str, int]:
         missing = sum(n for (_, category), n in self.items() if not category)
@@ -121,7 +133,7 @@ def _unseen(cells: Any, rows: Array) -> list[str]:
     return [str(cells[j].as_py()).strip() for j in rows.tolist()]
 
 
-def _filled(values: Floats, column: "Numbers | Ordinal | Times", out: Array) -> int:
+def _filled(values: Floats, column: Numbers | Ordinal | Times, out: Array) -> int:
     """Write values to the first input, and whether they were missing to the last; count these."""
     absent = np.isnan(values)
     out[:, 0] = values if column.fill is None else np.where(absent, column.fill, values)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from csv import reader as rows_of
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -41,7 +41,7 @@ class CSVTable(StoredTable):
     version: tuple[int, float | str]
     groups: tuple[int, ...] = ()  # rows
     ends: tuple[int, ...] = ()  # of each group in the file; none where lines cannot be told apart
-    is_written = True
+    begin: int = 0  # of the first group
 
     @classmethod
     def open(cls, path: str, delimiter: str | None, *, header: bool) -> Self:
@@ -72,19 +72,14 @@ class CSVTable(StoredTable):
         called = tuple(found) if header else tuple(f"f{j}" for j in range(len(found)))
         return cls(path, schema, called, between, n_empty if header else -1, len(first), version)
 
-    def counted(self) -> Self:
-        """Return the table with its groups of lines, for which the whole file is read."""
-        if ends := self._ends():
-            pairs = zip([0, *ends[:-1]], ends, strict=True)
-            tasks = [delayed(_count, self, *each, name="count") for each in pairs]
-            with suppress(DataError):  # which is to name the row by its place in the file
-                return replace(self, groups=tuple(compute_all(tasks)), ends=ends)
-        return replace(self, groups=(sum(map(len, self._batches([self.schema.names[-1]]))),))
+    @property
+    def written(self) -> set[str]:
+        return {*self.schema.names}
 
     @property
     def kept_bytes(self) -> int:
         block = max(stored_tables.PIECE_BYTES, self._options()[0].block_size)
-        return stored_tables.ARROW_BYTES + 8 * block
+        return min(stored_tables.ARROW_BYTES + 8 * block, 16 * max(self.version[0], 1 << 18))
 
     def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
         left = (self.n_rows if stop is None else stop) - start
@@ -94,8 +89,19 @@ class CSVTable(StoredTable):
             left -= len(part)
             if len(part):
                 yield part
+            if not left:
+                return
         if left:
             raise self.changed()
+
+    def part(self, start: int, stop: int) -> tuple[Self, int, int]:
+        if not self.ends:
+            return self, start, stop
+        first, last, skipped = self.groups_of(start, stop)
+        begin = self.ends[first - 1] if first else self.begin
+        groups, ends = self.groups[first:last], self.ends[first:last]
+        table = replace(self, groups=groups, ends=ends, begin=begin)
+        return table, skipped, skipped + stop - start
 
     def _groups(self, names: Sequence[str], start: int, stop: int) -> Iterator[Any]:
         """Yield batches, with empty ones in place of groups without rows that are asked for."""
@@ -103,11 +109,17 @@ class CSVTable(StoredTable):
             yield from self._batches(names)
             return
         rows = list(accumulate(self.groups, initial=0))
-        for i, end in enumerate(self.ends):
+        begins = [self.begin, *self.ends[:-1]]
+        for i, ends in enumerate(zip(begins, self.ends, strict=True)):
             if rows[i + 1] <= start or rows[i] >= stop:
                 yield pa.nulls(self.groups[i])
-            else:
-                yield from self._batches(names, self.ends[i - 1] if i else 0, end)
+                continue
+            try:
+                yield from self._batches(names, *ends)
+            except DataError:
+                for _ in self._batches(names):  # to name the row by its place in the file
+                    pass
+                raise
 
     def _batches(
         self, names: Sequence[str], start: int = 0, end: int | None = None
@@ -132,6 +144,15 @@ class CSVTable(StoredTable):
                         f"all rows after it; close it, or write it twice within quotation marks."
                     )
 
+    def count(self, start: int, end: int | None) -> int | None:
+        """Return the rows of some lines, None where these cannot be read by themselves."""
+        with suppress(DataError):
+            return sum(map(len, self._batches([self.schema.names[-1]], start, end)))
+        return None
+
+    def count_whole(self) -> int:
+        return sum(map(len, self._batches([self.schema.names[-1]])))
+
     def _options(self, *, is_first: bool = True) -> tuple[Any, Any]:
         # Up to 32 blocks are read ahead, and no line may be longer than one.
         most = min(_FEW_ROWS * self.line_bytes, 8 * stored_tables.PIECE_BYTES)
@@ -146,7 +167,7 @@ class CSVTable(StoredTable):
             csv.ParseOptions(delimiter=self.delimiter, **parse),
         )
 
-    def _ends(self) -> tuple[int, ...]:
+    def group_ends(self) -> tuple[int, ...]:
         """Return where groups of whole lines end; none where a line may be part of a value."""
         if len(self.called) == 1 or self.path.lower().endswith(".gz"):
             return ()
@@ -177,8 +198,23 @@ def _are_lines(data: bytes) -> bool:
     return not (np.diff(marks, prepend=0) % 2).any() and data.count(b'"') % 2 == 0
 
 
-def _count(table: CSVTable, start: int, end: int) -> int:
-    return sum(map(len, table._batches([table.schema.names[-1]], start, end)))  # noqa: SLF001
+def counted(tables: Sequence[CSVTable]) -> list[CSVTable]:
+    """Return tables with their groups of lines, for which the whole files are read."""
+    found = compute_all([delayed(CSVTable.group_ends, table, name="lines") for table in tables])
+    ranges: list[list[Any]] = [[*pairwise((0, *ends))] or [(0, None)] for ends in found]
+    tasks = [
+        delayed(CSVTable.count, table, *each, name="count")
+        for table, some in zip(tables, ranges, strict=True)
+        for each in some
+    ]
+    counts, made = iter(compute_all(tasks)), []
+    for table, ends, some in zip(tables, found, ranges, strict=True):
+        groups = [next(counts) for _ in some]
+        if None in groups:  # read again, for an error to name the row by its place in the file
+            made.append(replace(table, groups=(table.count_whole(),)))
+        else:
+            made.append(replace(table, groups=tuple(groups), ends=ends))
+    return made
 
 
 def _lines(path: str) -> Any:

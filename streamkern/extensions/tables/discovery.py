@@ -89,13 +89,13 @@ def discover(
     targets: Sequence[str],
     options: RecipeOptions,
     *,
-    is_written: bool | Container[str],
+    written: Container[str] = (),
     fills: bool = False,
 ) -> Recipe:
     """Return the recipe of a table, by the rules of `streamkern.convert`, from one pass.
 
-    `scanned(columns)` returns these with what all rows hold.  `is_written` says whether texts may
-    be numbers, as in a CSV, or in which columns.  With `fills`, numbers of which none is missing
+    `scanned(columns)` returns these with what all rows hold.  Texts of the columns `written`, as
+    all of a CSV are, may be numbers or times.  With `fills`, numbers of which none is missing
     are filled in later tables.
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
@@ -107,8 +107,8 @@ def discover(
         if name in left_out or name in options.ids or name == options.weights:
             continue
         chosen = name in options.categorical and (name not in targets or is_text(kind))
-        written = is_written if isinstance(is_written, bool) else name in is_written
-        contents[name] = ColumnContents(name, kind, how, as_categories=chosen, is_written=written)
+        may_be = {"as_categories": chosen, "is_written": name in written}
+        contents[name] = ColumnContents(name, kind, how, **may_be)
     contents = scanned(contents)
     kinds = {name: column.what() for name, column in contents.items()}
     for name in targets:  # of labels that are all plain numbers
@@ -214,7 +214,7 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
     else:
         first = next(batches(schema.names), table)
         dates = [name for name in schema.names if _are_times(first.column(name))]
-        recipe = discover(schema, scanned, (), RecipeOptions(), is_written=dates, fills=True)
+        recipe = discover(schema, scanned, (), RecipeOptions(), written=dates, fills=True)
     warn_of_left_out(recipe)
     are_named = all(isinstance(name, str) for name in names)
     return recipe if are_named or not recipe.keeps_numbers else None

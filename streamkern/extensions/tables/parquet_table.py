@@ -2,14 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import chain
 from typing import Any, Self
 from urllib.parse import unquote
 
-import numpy as np
-
-from streamkern._typing import Array
 from streamkern.extensions.tables import stored_tables
 from streamkern.extensions.tables.cells import pa, parquet
 from streamkern.extensions.tables.stored_tables import (
@@ -36,29 +31,31 @@ class ParquetTable(StoredTable):
     groups: tuple[int, ...]
     version: tuple[int, float | str]
     group_bytes: int  # of the largest group, decoded
-    folders: Mapping[str, Any] = field(default_factory=dict)  # values by column
+    folders: Mapping[str, str | None] = field(default_factory=dict)  # values by column
     first_group: int = 0  # in the file
-    is_written = False
+
+    @property
+    def written(self) -> set[str]:
+        return {*self.folders}
 
     @classmethod
-    def open(cls, path: str, folders: Mapping[str, Any] | None = None) -> Self:
+    def open(cls, path: str, folders: Mapping[str, str | None]) -> Self:
         """Read what the footer of a file says."""
         with reading(path):
             version = version_of(path)
             with opened_bytes(path) as raw, _open(raw) as file:
                 schema, footer = file.schema_arrow, file.metadata
                 groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-        folders = {name: v for name, v in (folders or {}).items() if name not in schema.names}
-        for name, value in folders.items():
-            schema = schema.append(pa.field(name, value.type))
+        folders = {name: v for name, v in folders.items() if name not in schema.names}
+        for name in folders:
+            schema = schema.append(pa.field(name, pa.string()))
         rows, largest = [g.num_rows for g in groups], [g.total_byte_size for g in groups]
         return cls(path, schema, tuple(rows), version, max(largest, default=0), folders)
 
     @property
     def kept_bytes(self) -> int:
-        n_columns = max(len(self.schema.names), 1)
-        pages = min(self.group_bytes, n_columns * _PAGE_BYTES) + n_columns * _BUFFER_BYTES
-        return stored_tables.ARROW_BYTES + pages
+        pages = max(len(self.schema.names), 1) * (_PAGE_BYTES + _BUFFER_BYTES)
+        return min(stored_tables.ARROW_BYTES + pages, 8 * self.group_bytes)
 
     @property
     def _batch_rows(self) -> int:
@@ -67,7 +64,7 @@ class ParquetTable(StoredTable):
         return min(max(stored_tables.PIECE_BYTES // row_bytes, few, 1), _MOST_ROWS)
 
     def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
-        first, last, skipped = self._groups_of(start, self.n_rows if stop is None else stop)
+        first, last, skipped = self.groups_of(start, self.n_rows if stop is None else stop)
         left = (self.n_rows if stop is None else stop) - start
         if not left:
             return
@@ -89,18 +86,8 @@ class ParquetTable(StoredTable):
                     return
         raise self.changed()
 
-    @cached_property
-    def _ends(self) -> Array:
-        return np.cumsum(self.groups)
-
-    def _groups_of(self, start: int, stop: int) -> tuple[int, int, int]:
-        """Return the first group with some rows, the one after the last, and rows to skip."""
-        first, last = np.searchsorted(self._ends, [start, stop - 1], side="right").tolist()
-        before = int(self._ends[first - 1]) if first else 0
-        return first, last + 1, start - before
-
     def part(self, start: int, stop: int) -> tuple[Self, int, int]:
-        first, last, skipped = self._groups_of(start, stop)
+        first, last, skipped = self.groups_of(start, stop)
         groups, first_group = self.groups[first:last], self.first_group + first
         table = replace(self, groups=groups, first_group=first_group)
         return table, skipped, skipped + stop - start
@@ -109,7 +96,7 @@ class ParquetTable(StoredTable):
         if not self.folders:
             return batch
         columns = {
-            name: pa.repeat(self.folders[name], len(batch))
+            name: pa.repeat(pa.scalar(self.folders[name], pa.string()), len(batch))
             if name in self.folders
             else batch.column(name)
             for name in names
@@ -122,29 +109,8 @@ def _open(raw: Any) -> Any:
     return parquet.ParquetFile(pa.PythonFile(raw, "r"), **how)
 
 
-def values_of_folders(folders: Sequence[str]) -> list[dict[str, Any]]:
-    """Return what the folders of each file, as `year=2020/month=1`, say of its rows.
-
-    Values are whole numbers if all of a column are, else texts.
-    """
-    found = [
-        {key: unquote(value) for key, mark, value in map(_split, path.split("/")) if mark}
-        for path in folders
-    ]
-    columns = {
-        name: _typed([None if (v := each.get(name)) == _NONE else v for each in found])
-        for name in dict.fromkeys(chain.from_iterable(found))
-    }
-    return [{name: column[i] for name, column in columns.items()} for i in range(len(folders))]
-
-
-def _split(part: str) -> tuple[str, str, str]:
-    return part.partition("=")
-
-
-def _typed(texts: Sequence[str | None]) -> Any:
-    column = pa.array(texts, pa.string())
-    try:
-        return column.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return column
+def values_of_folder(folders: str) -> dict[str, str | None]:
+    """Return what the folders of a file, as `year=2020/month=1`, say of its rows, as texts."""
+    parts = [part.partition("=") for part in folders.split("/")]
+    values = {key: unquote(value) for key, mark, value in parts if mark}
+    return {key: None if value == _NONE else value for key, value in values.items()}

@@ -10,9 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from csv import Error as CSVError
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
+from streamkern._typing import Array
 from streamkern.errors import DataError, first_line
 from streamkern.sources.headers import size_and_time
 from streamkern.sources.stored_files import StoredFile, StoreError
@@ -63,17 +67,16 @@ class StoredTable(ABC):
 
     path: str  # a `StoredFile` where it is in a store
     schema: Any  # of Arrow
-    is_written: bool  # whether texts may be numbers
     groups: Sequence[int]  # rows of each group that is read from its beginning
     version: tuple[int, float | str]  # size, and the time or tag of the last change
 
     @abstractmethod
-    def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
-        """Yield batches of Arrow with columns of rows `start` to `stop`, by default of all."""
-
     def part(self, start: int, stop: int) -> tuple[Self, int, int]:
         """Return what is enough to read some rows, and where these are there."""
-        return self, start, stop
+
+    @abstractmethod
+    def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
+        """Yield batches of Arrow with columns of rows `start` to `stop`, by default of all."""
 
     @property
     @abstractmethod
@@ -83,6 +86,21 @@ class StoredTable(ABC):
     @property
     def n_rows(self) -> int:
         return sum(self.groups)
+
+    @property
+    @abstractmethod
+    def written(self) -> set[str]:
+        """The columns of texts that may be numbers or times."""
+
+    @cached_property
+    def _group_ends(self) -> Array:
+        return np.cumsum(self.groups)
+
+    def groups_of(self, start: int, stop: int) -> tuple[int, int, int]:
+        """Return the first group with some rows, the one after the last, and rows to skip."""
+        first, last = np.searchsorted(self._group_ends, [start, stop - 1], side="right").tolist()
+        before = int(self._group_ends[first - 1]) if first else 0
+        return first, last + 1, start - before
 
     def segments(self) -> Iterator[tuple[int, int]]:
         """Yield the rows of every group, and of the parts that it may be cut into."""

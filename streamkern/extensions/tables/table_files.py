@@ -1,7 +1,7 @@
 """Tables in CSV and Parquet files that are the rows of one data set, and arrays in an `.npz`."""
 
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import accumulate
 from pathlib import Path
@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Array
-from streamkern.engine.scheduler import compute_all, delayed
+from streamkern.engine.scheduler import delayed
+from streamkern.engine.task_stream import stream
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed, unknown
 from streamkern.extensions.tables.cells import pa
 from streamkern.extensions.tables.column_contents import ColumnContents
-from streamkern.extensions.tables.csv_table import CSVTable
+from streamkern.extensions.tables.csv_table import CSVTable, counted
 from streamkern.extensions.tables.discovery import RecipeOptions, discover
-from streamkern.extensions.tables.parquet_table import ParquetTable, values_of_folders
+from streamkern.extensions.tables.parquet_table import ParquetTable, values_of_folder
 from streamkern.extensions.tables.recipe import Recipe
 from streamkern.extensions.tables.stored_tables import StoredTable, reading
 from streamkern.registry import EXTENSIONS
@@ -72,19 +73,24 @@ def checked_file(source: str | Path) -> str:
 
 def open_tables(files: Sequence[TableFile], how: Recipe | RecipeOptions) -> list[StoredTable]:
     """Read the headers of tables of one kind; CSV files whole, to count their rows."""
-    paths = [file.path for file in files]
-    endings = [checked_file(path) for path in paths]
-    values = values_of_folders([file.folders for file in files])
+    endings = [checked_file(file.path) for file in files]
 
-    def opened(path: str, ending: str, held: Mapping[str, Any]) -> StoredTable:
+    def opened(file: TableFile, ending: str) -> StoredTable:
         if ending == ".parquet":
-            return ParquetTable.open(path, held)
-        return CSVTable.open(path, how.delimiter, header=how.header)
+            values = values_of_folder(file.folders)
+            if isinstance(how, Recipe):  # of one folder of many, too
+                inputs = {column.name for column in how.columns}
+                more = values_of_folder(str(Path(file.path).parent))
+                values |= {name: value for name, value in more.items() if name in inputs}
+            return ParquetTable.open(file.path, values)
+        return CSVTable.open(file.path, how.delimiter, header=how.header)
 
-    tables = in_threads(opened, zip(paths, endings, values, strict=True))
+    tables = in_threads(opened, zip(files, endings, strict=True))
     for table in tables:
         table.check_names()
-    return [t.counted() if isinstance(t, CSVTable) else t for t in tables]
+    lines = [table for table in tables if isinstance(table, CSVTable)]
+    known = iter(counted(lines) if lines else ())
+    return [next(known) if isinstance(table, CSVTable) else table for table in tables]
 
 
 def discover_tables(
@@ -93,10 +99,10 @@ def discover_tables(
     """Return the recipe of tables whose rows are one data set."""
     if targets and len(set(targets)) < len(targets):
         raise DataError(f"the targets are {', '.join(targets)}; name every target once.")
-    source, is_written = tables[0].path, tables[0].is_written
+    source, is_csv = tables[0].path, isinstance(tables[0], CSVTable)
     schema = _common_schema(tables)
     for what in ("delimiter", "decimal", "thousands"):
-        if getattr(options, what) and not is_written:
+        if getattr(options, what) and not is_csv:
             raise ParameterError(f"{what} is for CSV, but {source} is Parquet; leave it out.")
     names = schema.names
     for name in options.named():
@@ -112,17 +118,19 @@ def discover_tables(
 
     def scanned(contents: dict[str, ColumnContents]) -> dict[str, ColumnContents]:
         ranges = [(table, *ends) for table in tables for ends in _ranges(table.groups)]
-        tasks = [delayed(_contents, contents, *each, name="columns") for each in ranges]
-        first, *others = compute_all(tasks)
-        for each in others:
-            for name, column in first.items():
-                column.merge(each[name])
-        return first
+        tasks = (delayed(_contents, contents, *each, name="columns") for each in ranges)
+        found: dict[str, ColumnContents] = {}
+        for each in stream(tasks):
+            found = found or each
+            for name, column in found.items():
+                if each is not found:
+                    column.merge(each[name])
+        return found
 
     if not sum(table.n_rows for table in tables):
         raise NoRowsError(f"{source} has no rows; at least one is needed.")
     try:
-        return discover(schema, scanned, targets or (), options, is_written=is_written)
+        return discover(schema, scanned, targets or (), options, written=tables[0].written)
     except DataError as error:
         if str(error).startswith(tuple(table.path for table in tables)):
             raise
@@ -158,7 +166,7 @@ def _common_schema(tables: Sequence[StoredTable]) -> Any:
     """Return the columns of several tables, or raise DataError where these are not the same."""
     schema, first = tables[0].schema, tables[0].path
     for table in tables[1:]:
-        if table.is_written != tables[0].is_written:
+        if type(table) is not type(tables[0]):
             raise DataError(f"{table.path} is no table of the kind of {first}; name one kind.")
         names = table.schema.names
         if odd := {*names} ^ {*schema.names}:

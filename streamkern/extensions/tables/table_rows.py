@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from streamkern.engine.scheduler import compute_all, delayed
 from streamkern.errors import DataError, first_line
-from streamkern.errors.urls import is_url
+from streamkern.errors.urls import is_url, shown
 from streamkern.extensions.tables.discovery import RecipeOptions, warn_of_left_out
 from streamkern.extensions.tables.recipe import Recipe, reserved
 from streamkern.extensions.tables.table_files import (
@@ -26,9 +27,9 @@ from streamkern.extensions.tables.table_source import TableSource
 from streamkern.sources.base import Opened
 from streamkern.sources.headers import matching
 
-# What may be said of tables whose recipe is there already, and of new ones.
 # Labels that one task looks at.
 _LABELS = 1 << 20
+# What may be said of tables whose recipe is there already, and of new ones.
 _SAID = ("weights", "delimiter", "decimal", "thousands", "ids")
 
 
@@ -51,33 +52,36 @@ def files_of(paths: Sequence[str | Path]) -> list[TableFile]:
 
 
 def _named(path: str) -> list[TableFile]:
-    is_folder = path.endswith("/") if is_url(path) else Path(path).is_dir()
-    if not is_folder and (is_url(path) or not glob.has_magic(path)):
-        return [TableFile(each) for each in matching(path)]
-    found: Sequence[str] = matching(path) if is_url(path) or not is_folder else ()
+    if path.endswith("/") if is_url(path) else Path(path).is_dir():
+        return _in_folder(path)
+    found = matching(path)
+    if is_url(path) or not glob.has_magic(path):
+        return [TableFile(each) for each in found]
     root = path
-    if is_folder:
-        found = matching(f"{path}**") if is_url(path) else sorted(map(str, Path(path).rglob("*")))
-    while not is_url(path) and glob.has_magic(root):
+    while glob.has_magic(root):
         root = str(Path(root).parent)
-
-    def inside(name: str) -> str:
-        return name if is_url(path) else os.path.relpath(name, root)
-
-    if is_folder:
-        if any("_delta_log" in inside(name) for name in found):
-            found = _of_snapshot(path, found)
-        # Others are of writers that have not ended, or of a log.
-        found = [
-            each
-            for each in found
-            if each.endswith(".parquet") and not re.search(r"(^|/)[_.]", inside(each))
-        ]
-    return [TableFile(each, inside(each).rpartition("/")[0]) for each in found]
+    return [TableFile(each, os.path.relpath(Path(each).parent, root)) for each in found]
 
 
-def _of_snapshot(path: str, found: Sequence[str]) -> list[str]:
-    """Return the files of the present version of a Delta table."""
+def _in_folder(path: str) -> list[TableFile]:
+    """Return the Parquet files in a folder, but for those of writers that have not ended."""
+    if is_url(path):
+        found = {name[len(shown(path)) :]: name for name in matching(f"{path}**")}
+    else:
+        names = sorted(map(str, Path(path).rglob("*")))
+        found = {os.path.relpath(name, path): name for name in names}
+    snapshot = _snapshot(path) if any("_delta_log" in name.split("/") for name in found) else found
+    return [
+        TableFile(name, inside.rpartition("/")[0])
+        for inside, name in found.items()
+        if inside in snapshot
+        and inside.endswith(".parquet")
+        and not re.search(r"(^|/)[_.]", inside)
+    ]
+
+
+def _snapshot(path: str) -> set[str]:
+    """Return the files of the present version of a Delta table, as they are called inside it."""
     try:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
@@ -92,11 +96,13 @@ def _of_snapshot(path: str, found: Sequence[str]) -> list[str]:
                 f"{path} is a Delta table with deletion vectors, which are not read; purge it, or "
                 f"write it again without."
             )
-        names = {uri.removeprefix(table.table_uri.rstrip("/")) for uri in table.file_uris()}
-        names = {name.removeprefix(path.rstrip("/")).lstrip("/") for name in names}
+        root, files = table.table_uri.removeprefix("file://").rstrip("/") + "/", table.file_uris()
     except (DeltaError, OSError) as error:
-        raise DataError(f"{path} cannot be read as a Delta table ({first_line(error)}).") from error
-    return [each for each in found if each.endswith(tuple(f"/{name}" for name in names))]
+        raise DataError(
+            f"{path} cannot be read as a Delta table ({first_line(error)}); mend or replace it."
+        ) from error
+    names = {uri.removeprefix("file://").removeprefix(root) for uri in files}
+    return names | set(map(unquote, names))
 
 
 def opened(

@@ -56,7 +56,7 @@ class TableSource(Source):
     recipe: Recipe
     reads_targets: bool = True
     reads_weights: bool = True
-    unlabelled: int = 0  # rows without a label, which weigh nothing
+    unlabelled: int = 0  # rows without a label, which are left out
     ids: tuple[str, ...] = ()
     told: set[str] | None = None  # kinds of cells that were warned of already; None for no warning
     tally: Tally = field(default_factory=Tally, compare=False)
@@ -70,7 +70,7 @@ class TableSource(Source):
             n_targets=len(targets) * self.reads_targets,
             target_ndim=2 if len(targets) > 1 or not self.reads_targets else 1,
             dtype=recipe.dtype,
-            weighted_by=weighted_by or (targets[0] if self.unlabelled else None),
+            weighted_by=weighted_by,
             chunk_bytes=max(table.kept_bytes for table in self.tables),
             paths=[table.path for table in self.tables if not is_url(table.path)],
         )
@@ -205,7 +205,8 @@ class TableReader(Reader):
         return {
             "X": np.empty((n_rows, len(self.recipe.feature_names)), self.recipe.dtype),
             "y": np.empty((n_rows, q * self.reads_targets)),
-            **({"weights": np.ones(n_rows)} if is_weighted or self.leaves_unlabelled else {}),
+            **({"weights": np.empty(n_rows)} if is_weighted else {}),
+            **({"left_out": np.empty(n_rows, bool)} if self.leaves_unlabelled else {}),
         }
 
     def _encode(self, batch: Any, out: dict[str, Array]) -> None:
@@ -215,10 +216,8 @@ class TableReader(Reader):
             out["y"][:] = targets.reshape(out["y"].shape)
         if self.reads_weights and self.recipe.weights:
             out["weights"][:] = self.recipe.read_weights(batch)
-        elif self.leaves_unlabelled:
-            out["weights"][:] = 1
         if self.leaves_unlabelled:
-            out["weights"][self.recipe.read_targets(batch) == b""] = 0
+            out["left_out"][:] = self.recipe.read_targets(batch) == b""
 
 
 def _blocks(held: dict[str, Array], filled: int, place: int, n_rows: int) -> Iterator[Block]:

@@ -32,7 +32,8 @@ def found(columns, *, targets=(), rows=1000, is_written=True, **options):
                 column.merge(part[name])
         return parts[0]
 
-    return discover(table.schema, scanned, targets, RecipeOptions(**options), is_written=is_written)
+    written = columns if is_written else ()
+    return discover(table.schema, scanned, targets, RecipeOptions(**options), written=written)
 
 
 def column(values, **options):

@@ -98,6 +98,8 @@ def test_folders_named_after_values_are_columns(tmp_path, monkeypatch):
             part.drop(columns="town").to_parquet(folder / "a.parquet", index=False)
     source = source_of(tmp_path)
     assert source.recipe.feature_names == ["row", "x", "year", "town=Bern", "town=Oslo, Ost"]
+    one = opened(files_of([tmp_path / "year=2020"]), source.recipe, {}, with_targets=False)
+    assert one.source.n_features == 5
     X = np.concatenate(
         [b.X.copy() for s in source.shards(100) for b in source.reader(s).blocks(50)]
     )
