@@ -32,8 +32,11 @@ class Partial(NamedTuple):
 
     def saved(self) -> dict[str, Any]:
         """Return what a checkpoint holds."""
-        noted = json.dumps([[key, n] for key, n in (self.noted or {}).items()])
-        return self._asdict() | {"noted": np.frombuffer(noted.encode(), np.uint8)}
+        saved = self._asdict()
+        if noted := saved.pop("noted"):
+            text = json.dumps([[key, n] for key, n in noted.items()])
+            saved["noted"] = np.frombuffer(text.encode(), np.uint8)
+        return saved
 
     @classmethod
     def restored(cls, saved: dict[str, Any]) -> Self:
