@@ -26,7 +26,7 @@ PIECE_BYTES = 4 << 20
 # Of memory that Arrow keeps beside, with what cells become on their way.
 ARROW_BYTES = 48 << 20
 # A long group of rows is cut into so many parts; each is read from the beginning of the group.
-_MOST_PARTS, _PART_ROWS = 8, 1 << 16
+_MOST_PARTS, _PART_ROWS = 8, 1 << 17
 _UNREADABLE = (
     *(OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, SyntaxError, CSVError),
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError, OverflowError),
