@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from csv import reader as rows_of
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, pairwise
+from itertools import chain, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -51,7 +51,8 @@ class CSVTable(StoredTable):
         how: Any = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
         with reading(path):
             version = version_of(path)
-            with io.TextIOWrapper(_lines(path), **how) as file:
+            raw: Any = _Lines(path)
+            with io.TextIOWrapper(raw, **how) as file:
                 lines = iter(lambda: file.readline(_LINE_BYTES), "")
                 n_empty, first = next((e for e in enumerate(lines) if e[1].strip()), (0, ""))
                 found = next(rows_of(chain([first], lines), delimiter=between), [])
@@ -81,77 +82,66 @@ class CSVTable(StoredTable):
         block = max(stored_tables.PIECE_BYTES, self._options()[0].block_size)
         return min(stored_tables.ARROW_BYTES + 8 * block, 16 * max(self.version[0], 1 << 18))
 
-    def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
-        left = (self.n_rows if stop is None else stop) - start
-        for batch in self._groups(names, start, start + left):
-            skipped = min(start, len(batch))
-            part, start = batch.slice(skipped, left), start - skipped
-            left -= len(part)
-            if len(part):
-                yield part
-            if not left:
-                return
-        if left:
-            raise self.changed()
-
-    def part(self, start: int, stop: int) -> tuple[Self, int, int]:
+    def narrowed(self, first: int, last: int) -> Self:
         if not self.ends:
-            return self, start, stop
-        first, last, skipped = self.groups_of(start, stop)
+            return self
         begin = self.ends[first - 1] if first else self.begin
-        groups, ends = self.groups[first:last], self.ends[first:last]
-        table = replace(self, groups=groups, ends=ends, begin=begin)
-        return table, skipped, skipped + stop - start
+        return replace(
+            self, groups=self.groups[first:last], ends=self.ends[first:last], begin=begin
+        )
 
-    def _groups(self, names: Sequence[str], start: int, stop: int) -> Iterator[Any]:
-        """Yield batches, with empty ones in place of groups without rows that are asked for."""
+    def batches(self, names: Sequence[str], first: int, last: int) -> Iterator[Any]:
         if not self.ends:
-            yield from self._batches(names)
+            yield from self._all(names)
             return
-        rows = list(accumulate(self.groups, initial=0))
-        begins = [self.begin, *self.ends[:-1]]
-        for i, ends in enumerate(zip(begins, self.ends, strict=True)):
-            if rows[i + 1] <= start or rows[i] >= stop:
-                yield pa.nulls(self.groups[i])
-                continue
+        for ends in [*pairwise((self.begin, *self.ends))][first:last]:
             try:
-                yield from self._batches(names, *ends)
+                yield from self._between(names, *ends)
             except DataError:
-                for _ in self._batches(names):  # to name the row by its place in the file
+                for _ in self._all(names):  # to name the row by its place in the file
                     pass
                 raise
 
-    def _batches(
-        self, names: Sequence[str], start: int = 0, end: int | None = None
-    ) -> Iterator[Any]:
+    def _all(self, names: Sequence[str]) -> Iterator[Any]:
+        last: Any = None
+        with reading(self.path), _Lines(self.path) as lines:
+            for batch, end in self._parsed(lines, names, is_first=True):
+                last = end[-1].as_py() if len(batch) else last
+                yield batch
+            if last and "\n" in last and lines.end != b'"':
+                raise DataError(
+                    f"{self.path}: a quotation mark is never closed, which makes one value of "
+                    f"all rows after it; close it, or write it twice within quotation marks."
+                )
+
+    def _between(self, names: Sequence[str], start: int, end: int) -> Iterator[Any]:
+        with reading(self.path):
+            with opened_bytes(self.path) as file:
+                file.seek(start)
+                lines = io.BytesIO(file.read(end - start))
+            for batch, _ in self._parsed(lines, names, is_first=not start):
+                yield batch
+
+    def _parsed(
+        self, lines: Any, names: Sequence[str], *, is_first: bool
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield batches with some columns, and the last column of each, of the file."""
         called = dict(zip(self.schema.names, self.called, strict=True))
         needed = list(dict.fromkeys([*(called[name] for name in names), self.called[-1]]))
-        types, last = dict.fromkeys(needed, pa.string()), None
-        texts = csv.ConvertOptions(include_columns=needed, column_types=types)
-        with reading(self.path):
-            lines: Any = _lines(self.path)
-            if end is not None:
-                with opened_bytes(self.path) as file:
-                    file.seek(start)
-                    lines = io.BytesIO(file.read(end - start))
-            with lines:
-                for batch in csv.open_csv(lines, *self._options(is_first=not start), texts):
-                    last = batch.column(self.called[-1])[-1].as_py() if len(batch) else last
-                    yield pa.record_batch({name: batch.column(called[name]) for name in names})
-                if end is None and last and "\n" in last and lines.end != b'"':
-                    raise DataError(
-                        f"{self.path}: a quotation mark is never closed, which makes one value of "
-                        f"all rows after it; close it, or write it twice within quotation marks."
-                    )
+        texts = dict.fromkeys(needed, pa.string())
+        how = csv.ConvertOptions(include_columns=needed, column_types=texts)
+        for batch in csv.open_csv(lines, *self._options(is_first=is_first), how):
+            columns = {name: batch.column(called[name]) for name in names}
+            yield pa.record_batch(columns), batch.column(self.called[-1])
 
-    def count(self, start: int, end: int | None) -> int | None:
+    def count(self, start: int, end: int) -> int | None:
         """Return the rows of some lines, None where these cannot be read by themselves."""
         with suppress(DataError):
-            return sum(map(len, self._batches([self.schema.names[-1]], start, end)))
+            return sum(map(len, self._between([self.schema.names[-1]], start, end)))
         return None
 
-    def count_whole(self) -> int:
-        return sum(map(len, self._batches([self.schema.names[-1]])))
+    def count_all(self) -> int:
+        return sum(map(len, self._all([self.schema.names[-1]])))
 
     def _options(self, *, is_first: bool = True) -> tuple[Any, Any]:
         # Up to 32 blocks are read ahead, and no line may be longer than one.
@@ -201,24 +191,25 @@ def _are_lines(data: bytes) -> bool:
 def counted(tables: Sequence[CSVTable]) -> list[CSVTable]:
     """Return tables with their groups of lines, for which the whole files are read."""
     found = compute_all([delayed(CSVTable.group_ends, table, name="lines") for table in tables])
-    ranges: list[list[Any]] = [[*pairwise((0, *ends))] or [(0, None)] for ends in found]
     tasks = [
         delayed(CSVTable.count, table, *each, name="count")
-        for table, some in zip(tables, ranges, strict=True)
-        for each in some
+        for table, ends in zip(tables, found, strict=True)
+        for each in pairwise((0, *ends))
     ]
-    counts, made = iter(compute_all(tasks)), []
-    for table, ends, some in zip(tables, found, ranges, strict=True):
-        groups = [next(counts) for _ in some]
+    tasks += [
+        delayed(CSVTable.count_all, table, name="count")
+        for table, ends in zip(tables, found, strict=True)
+        if not ends
+    ]
+    counts = compute_all(tasks)
+    of_groups, of_files = iter(counts), iter(counts[sum(map(len, found)) :])
+    made = []
+    for table, ends in zip(tables, found, strict=True):
+        groups = [next(of_groups) for _ in ends] or [next(of_files)]
         if None in groups:  # read again, for an error to name the row by its place in the file
-            made.append(replace(table, groups=(table.count_whole(),)))
-        else:
-            made.append(replace(table, groups=tuple(groups), ends=ends))
+            groups, ends = [table.count_all()], ()  # noqa: PLW2901
+        made.append(replace(table, groups=tuple(groups), ends=ends))
     return made
-
-
-def _lines(path: str) -> Any:
-    return _Lines(path)
 
 
 class _Lines(io.RawIOBase):

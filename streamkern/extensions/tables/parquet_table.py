@@ -63,11 +63,11 @@ class ParquetTable(StoredTable):
         few = min(_FEW_ROWS, 8 * stored_tables.PIECE_BYTES // row_bytes)
         return min(max(stored_tables.PIECE_BYTES // row_bytes, few, 1), _MOST_ROWS)
 
-    def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
-        first, last, skipped = self.groups_of(start, self.n_rows if stop is None else stop)
-        left = (self.n_rows if stop is None else stop) - start
-        if not left:
-            return
+    def narrowed(self, first: int, last: int) -> Self:
+        groups, first_group = self.groups[first:last], self.first_group + first
+        return replace(self, groups=groups, first_group=first_group)
+
+    def batches(self, names: Sequence[str], first: int, last: int) -> Iterator[Any]:
         wanted = range(self.first_group + first, self.first_group + last)
         stored = [name for name in names if name not in self.folders]
         how = {"row_groups": wanted, "columns": stored, "use_threads": False}
@@ -77,20 +77,8 @@ class ParquetTable(StoredTable):
             if rows != self.groups[first:last]:
                 raise self.changed()
             for batch in file.iter_batches(self._batch_rows, **how):
-                part = batch.slice(skipped, left)
-                skipped, left = max(skipped - len(batch), 0), left - len(part)
-                if len(part):
-                    part.validate(full=True)  # texts of a damaged file may be none
-                    yield self._with_folders(part, names)
-                if not left:
-                    return
-        raise self.changed()
-
-    def part(self, start: int, stop: int) -> tuple[Self, int, int]:
-        first, last, skipped = self.groups_of(start, stop)
-        groups, first_group = self.groups[first:last], self.first_group + first
-        table = replace(self, groups=groups, first_group=first_group)
-        return table, skipped, skipped + stop - start
+                batch.validate(full=True)  # texts of a damaged file may be none
+                yield self._with_folders(batch, names)
 
     def _with_folders(self, batch: Any, names: Sequence[str]) -> Any:
         if not self.folders:

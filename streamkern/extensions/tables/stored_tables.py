@@ -71,12 +71,12 @@ class StoredTable(ABC):
     version: tuple[int, float | str]  # size, and the time or tag of the last change
 
     @abstractmethod
-    def part(self, start: int, stop: int) -> tuple[Self, int, int]:
-        """Return what is enough to read some rows, and where these are there."""
+    def narrowed(self, first: int, last: int) -> Self:
+        """Return what is enough to read some groups."""
 
     @abstractmethod
-    def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
-        """Yield batches of Arrow with columns of rows `start` to `stop`, by default of all."""
+    def batches(self, names: Sequence[str], first: int, last: int) -> Iterator[Any]:
+        """Yield batches of Arrow with columns of some groups, from the beginning of the first."""
 
     @property
     @abstractmethod
@@ -96,7 +96,27 @@ class StoredTable(ABC):
     def _group_ends(self) -> Array:
         return np.cumsum(self.groups)
 
-    def groups_of(self, start: int, stop: int) -> tuple[int, int, int]:
+    def read(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
+        """Yield batches of Arrow with columns of rows `start` to `stop`, by default of all."""
+        stop = self.n_rows if stop is None else stop
+        if not (left := stop - start):
+            return
+        first, last, skipped = self._groups_of(start, stop)
+        for batch in self.batches(names, first, last):
+            part = batch.slice(skipped, left)
+            skipped, left = max(skipped - len(batch), 0), left - len(part)
+            if len(part):
+                yield part
+            if not left:
+                return
+        raise self.changed()
+
+    def part(self, start: int, stop: int) -> tuple[Self, int, int]:
+        """Return what is enough to read some rows, and where these are there."""
+        first, last, skipped = self._groups_of(start, stop)
+        return self.narrowed(first, last), skipped, skipped + stop - start
+
+    def _groups_of(self, start: int, stop: int) -> tuple[int, int, int]:
         """Return the first group with some rows, the one after the last, and rows to skip."""
         first, last = np.searchsorted(self._group_ends, [start, stop - 1], side="right").tolist()
         before = int(self._group_ends[first - 1]) if first else 0
@@ -109,6 +129,8 @@ class StoredTable(ABC):
                 yield n_rows, max(-(-n_rows // _MOST_PARTS), min(n_rows, _PART_ROWS))
 
     def is_unchanged(self) -> bool:
+        if isinstance(self.path, StoredFile):
+            return self.path.is_unchanged()
         try:
             return version_of(self.path) == self.version
         except OSError:
@@ -119,11 +141,18 @@ class StoredTable(ABC):
         if twice := [name for name, n in Counter(self.schema.names).items() if n > 1]:
             raise DataError(f"{self.path} has two columns {twice[0]!r}; rename one.")
 
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Name the table in errors about its cells."""
+        try:
+            yield
+        except DataError as error:
+            raise DataError(f"{self.path}: {error}") from error
+
     def changed(self) -> DataError:
         return DataError(f"{self.path} changed while it was in use; start again.")
 
 
 def version_of(path: str) -> tuple[int, float | str]:
-    if isinstance(path, StoredFile):
-        return (path.size, path.version) if path.is_unchanged() else (-1, "")
-    return size_and_time(path)
+    """Return the size, and the time or tag of the last change, of a store when it was listed."""
+    return (path.size, path.version) if isinstance(path, StoredFile) else size_and_time(path)

@@ -183,13 +183,11 @@ def _write_encoded(
         for batch in table.read(list(dict.fromkeys(needed))):
             for start in range(0, batch.num_rows, step):
                 part = batch.slice(start, step)
-                try:
+                with table.naming():
                     X = recipe.transform(part, tally)
                     y = recipe.read_targets(part) if with_targets else None
                     weights = recipe.read_weights(part) if with_targets else None
                     ids = recipe.read_beside(part, beside)
-                except DataError as error:
-                    raise DataError(f"{table.path}: {error}") from error
                 n_rows += len(X)
                 if y is not None and y.dtype.kind == "S":
                     kept = y != b""

@@ -154,11 +154,9 @@ def _contents(
     """Return what the columns of some rows hold."""
     contents = deepcopy(empty)
     for batch in table.read(list(contents), start, stop):
-        try:
+        with table.naming():
             for name, column in contents.items():
                 column.update(batch.column(name))
-        except DataError as error:
-            raise DataError(f"{table.path}: {error}") from error
     return contents
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -38,14 +37,6 @@ class Piece(NamedTuple):
 
     def read(self, names: Sequence[str]) -> Iterator[Any]:
         return timed_each("decoding", self.table.read(names, self.start, self.stop))
-
-    @contextmanager
-    def naming(self) -> Iterator[None]:
-        """Name the table in errors about its rows."""
-        try:
-            yield
-        except DataError as error:
-            raise DataError(f"{self.table.path}: {error}") from error
 
 
 @dataclass(frozen=True, repr=False)
@@ -183,7 +174,7 @@ class TableReader(Reader):
                 while done < len(batch):
                     part = batch.slice(done, most - filled)
                     rows = slice(filled, filled + len(part))
-                    with timed("decoding"), piece.naming():
+                    with timed("decoding"), piece.table.naming():
                         self._encode(part, {name: each[rows] for name, each in held.items()})
                     done, filled = done + len(part), rows.stop
                     if filled == most:
@@ -251,7 +242,7 @@ class ColumnReader:
     def __iter__(self) -> Iterator[Array]:
         for piece in self.pieces:
             for batch in piece.read([self.name]):
-                with piece.naming():
+                with piece.table.naming():
                     if self.recipe.targets != (self.name,):
                         yield from self.recipe.read_beside(batch, [self.name]).values()
                         continue
