@@ -40,12 +40,15 @@ from streamkern.sources import Block, Reader, Segment, Shard, Source
 from streamkern.statistics import Statistic
 from streamkern.statistics.declared_sums import maximum, merged_by, minimum, total
 
-FEATURES, BLOCKS = 32, 8
+FEATURES, BLOCKS = 32, 4
 # Workers of one process, which is kept from measuring itself all the time.
-HOSTED = 250
+HOSTED = 50
 QUIET = {
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "20s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__GIL__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "10s",
+    "DASK_DISTRIBUTED__ADMIN__TICK__CYCLE": "10s",
     "DASK_LOGGING__DISTRIBUTED": "critical",
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONPATH": str(Path(__file__).parent),
@@ -223,6 +226,7 @@ def measured(
 ) -> dict[str, Any]:
     at_once = n_workers - late - slow - deaths
     expected = n_shards * seconds / n_workers
+    begun = time.monotonic()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         file = folder / "scheduler.json"
@@ -247,6 +251,7 @@ def measured(
         client = stack.enter_context(streamkern.connect(scheduler=address))
         client.wait_for_workers(n_workers - late, timeout=600)
         before = client.run_on_scheduler(state)
+        print(f"{n_workers - late} workers after {time.monotonic() - begun:.0f} s", file=sys.stderr)
         watched = Watched(scheduler.pid, mortal, expected)
         watched.start()
         if late:

@@ -5,10 +5,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import reduce
+from itertools import count
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from dask import delayed
+from tlz import partition_all
 
 from streamkern.errors import IncompletePassError
 from streamkern.runtime.events import tell_from_task
@@ -50,6 +53,8 @@ class Partial(NamedTuple):
         return zero.attached(self.statistic)
 
 
+# More parts than this are merged in pairs.
+LARGE_GROUP = 32
 SAVED = Partial(None, 0, 0, (), 0)
 
 
@@ -64,20 +69,29 @@ class PassOptions(NamedTuple):
 
 
 def merge_groups(
-    zero: Any, groups: Sequence[Sequence[Any]], label: str, options: PassOptions
+    zero: Any, merging: Any, groups: Sequence[Sequence[Any]], label: str, options: PassOptions
 ) -> Any:
     """Merge shards into groups, and groups into the whole, one after the other.
 
     So a running total of a group and one of the whole wait in memory, however many shards there
-    are; in a balanced tree it would be one a level.
+    are; in a balanced tree it would be one a level.  Large groups are such trees: they come of more
+    shards than a few workers take at a time, and of many workers each would wait for the last.
+
+    `merging` is what merges sums in a group: all workers have `zero`, and a scheduler asks every
+    one that has what a task needs.
     """
     name, saved = f"{label}-{options.job}", options.saved
     merge, save, add = (delayed(f, traverse=False) for f in (merge_partials, save_group, add_group))
     whole = None
-    for i, (first, *rest) in enumerate(groups):
-        total = first
-        for j, part in enumerate(rest):
-            total = merge(zero, options, total, part, dask_key_name=f"merge-{name}-group-{i}-{j}")
+    for i, members in enumerate(groups):
+        parts, numbers = list(members), count()
+
+        def merged(left: Any, right: Any, key: str = f"merge-{name}-group-{i}") -> Any:
+            return merge(merging, options, left, right, dask_key_name=f"{key}-{next(numbers)}")
+
+        while len(members) > LARGE_GROUP and len(parts) > 1:
+            parts = [merged(*pair) if len(pair) > 1 else pair[0] for pair in partition_all(2, parts)]
+        total = reduce(merged, parts)
         if saved is not None:
             total = save(options, i, total, dask_key_name=f"save-{name}-group-{i}")
         if saved is None and whole is None:

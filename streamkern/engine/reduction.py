@@ -126,6 +126,7 @@ def accumulate(
     if checkpoint is not None:
         saved = checkpoint.of_pass(label, tokenize(zero, read_rows, skip_bad_rows, threads))
     options = PassOptions(read_rows, skip_bad_rows, threads, job, monitored, validate, saved)
+    light = None if of_task else zero.merging()
     if not of_task:
         zero = dask.delayed(zero, traverse=False, name=f"zero-{label}-{job}")
     n_slots = n_threads or local_threads()
@@ -149,7 +150,7 @@ def accumulate(
         [SAVED] if i in found else [partial_of(shard, i) for shard in members]
         for i, members in enumerate(groups)
     ]
-    root = merge_groups(zero, partials, label, options)
+    root = merge_groups(zero, light or zero, partials, label, options)
     client, pool = current_client(), n_slots + 1  # threads: one more reads
     if client is None:
         reset_peak()

@@ -175,6 +175,8 @@ def without_rows(
 class Largest(Sums):
     """The k rows of largest values (k,), descending, equal ones in the order of their places."""
 
+    merges_plainly = True
+
     n_rows: int
     values: Floats = joint(0)
     places: Array = joint(0, dtype=np.int64)

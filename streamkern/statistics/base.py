@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, Self, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
@@ -35,10 +35,15 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
     `minimum`, `maximum`, `concatenated`, `part` and their like declare.
     """
 
+    # Whether what a class has of its own to merge asks for no parameter but plain ones.
+    merges_plainly: ClassVar[bool] = False
+
     # Lent for updates, by one thread at a time; without it every update takes its own.
     scratch: Scratch | None = None
     # Whether another object holds these sums too, so that they are copied before they change.
     shared: bool = False
+    # Whether what it merges with is of the same pass, with the same parameters.
+    of_one_pass: bool = False
 
     def __init_subclass__(cls) -> None:
         dataclass(eq=False, repr=False)(cls)
@@ -56,9 +61,33 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
         """Return the sums over both sets of rows, leaving the two as they are."""
         return self._with(self.merged(other))
 
+    def merging(self) -> Self | None:
+        """Return what merges the sums of one pass in place of this: its plain parameters alone.
+
+        So it goes with every task, and no worker is asked for a map.  None where a class has a
+        merge of its own that may ask for more.
+        """
+        kind, own = type(self), ("merge", "merged", "merged_jointly", "check_room_for")
+        if not kind.merges_plainly and any(getattr(kind, n) is not getattr(Sums, n) for n in own):
+            return None
+        light = copy(self)
+        vars(light).clear()
+        for name, value in vars(self).items():
+            held = value if isinstance(value, tuple) else (value,)
+            if all(isinstance(each, Sums) for each in held):
+                lights = tuple(each.merging() for each in held)
+                if None in lights:
+                    return None
+                setattr(light, name, lights if isinstance(value, tuple) else lights[0])
+            elif value is None or isinstance(value, (bool, int, float, str)):
+                setattr(light, name, value)
+        light.of_one_pass = True
+        return light
+
     def merged(self, other: Self) -> dict[str, Any]:
         """Return the sums over both sets of rows by name."""
-        other = self.compatible(other)
+        if not self.of_one_pass:
+            other = self.compatible(other)
         self.check_room_for(other)
         with np.errstate(over="ignore", invalid="ignore"):  # looked for in the sums
             sums = {

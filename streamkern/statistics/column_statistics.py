@@ -25,6 +25,8 @@ class ColumnStatistics(Statistic):
     Chan, Golub and LeVeque (1983), "Algorithms for computing the sample variance".
     """
 
+    merges_plainly = True
+
     n_columns: int  # p + q
     weight: Floats = joint("n_columns")  # the sum of the weights of the finite values
     mean: Floats = joint("n_columns")

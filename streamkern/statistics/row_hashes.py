@@ -21,6 +21,8 @@ class RowSample(Statistic):
     Cohen and Kaplan (2007), "Summarizing data using bottom-k sketches".
     """
 
+    merges_plainly = True
+
     n_rows: int
     random_state: int = 0
     hashes: Array = joint(0, dtype=np.uint64)

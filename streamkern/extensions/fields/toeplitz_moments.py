@@ -88,6 +88,8 @@ class ToeplitzMoments(Moments):
     process regression from a billion data points".
     """
 
+    merges_plainly = True
+
     waves: Floats = total("n_reals")  # sum s exp(i h m . x), row by row of m, as pairs of reals
     # The products of a trend, which comes before the waves, with all features.
     beside: Floats = total("_lattice.n_before", "feature_map.n_components")

@@ -53,6 +53,7 @@ class IntegerMoments(FeatureSums):
     """
 
     precisions: ClassVar = LEVELS
+    merges_plainly = True
 
     precision: AnyPrecision = "int8"
     weight_unit: float = 2.0**-WEIGHT_BITS  # a power of two

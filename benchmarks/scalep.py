@@ -1,0 +1,289 @@
+"""A pass on up to a thousand workers: what the scheduler, the merges and the end of it take.
+
+    python benchmarks/scale.py pass --workers 1000 --shards 10000 --seconds 10
+    python benchmarks/scale.py pass --workers 1000 --shards 10000 --deaths 50 --late 500 --slow 20
+    python benchmarks/scale.py pass --workers 64 --shards 1000 --megabytes 1074 --bandwidth 1250
+
+The scheduler, the workers and the client are Dask's own.  Workers share a few processes, so that a
+thousand have room; those that are to die have one each, and are killed.  The features of a shard
+are replaced by a sleep; its sums are real, of 32 features, and carry so many megabytes that are
+only said to be there.  A merge sleeps for what these would take to come from another worker, and to
+be added.  The same bits are expected whatever the workers, so a hash of the sums is told.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+from typing import Any
+
+import click
+import dask
+import numpy as np
+import psutil
+from distributed import Client, Worker, get_worker
+from distributed.scheduler import Scheduler
+
+import streamkern
+from streamkern.engine.reduction import accumulate
+from streamkern.sources import Block, Reader, Segment, Shard, Source
+from streamkern.statistics import Statistic
+from streamkern.statistics.declared_sums import maximum, merged_by, minimum, total
+
+FEATURES, BLOCKS = 32, 4
+# Workers of one process, which is kept from measuring itself all the time.
+HOSTED = 50
+QUIET = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "20s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__GIL__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "10s",
+    "DASK_DISTRIBUTED__ADMIN__TICK__CYCLE": "10s",
+    "DASK_LOGGING__DISTRIBUTED": "critical",
+    "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONPATH": str(Path(__file__).parent),
+}
+
+
+def here() -> str:
+    return str(get_worker().address)
+
+
+class Stated:
+    """Bytes that are only said to be somewhere."""
+
+    def __init__(self, size: int, network: tuple[float, float, float], where: str = "") -> None:
+        self.size, self.network, self.where = size, network, where
+
+    def __sizeof__(self) -> int:
+        return self.size
+
+    def merged(self, other: "Stated") -> "Stated":
+        """Sleep for what it takes to bring both here, and to add them."""
+        latency, bandwidth, adding = self.network
+        coming = sum(each.where != here() for each in (self, other))
+        if self.size:
+            time.sleep(coming * (latency + self.size / bandwidth) + self.size / adding)
+        return Stated(self.size, self.network, here())
+
+
+class Sums(Statistic):
+    """Products of features of rows, and when and how long somebody was at it."""
+
+    seconds: float
+    size: int
+    network: tuple[float, float, float]
+    gram: Any = total(FEATURES, FEATURES)
+    busy: float = total()
+    first: float = minimum()
+    last: float = maximum()
+    stated: Any = merged_by(Stated.merged)
+
+    def update(self, blocks: Iterable[Block]) -> None:
+        begun = time.time()
+        slow = getattr(get_worker(), "slow", 1.0)
+        for block in blocks:
+            self.gram += block.X.T @ block.X
+            time.sleep(self.seconds * slow * len(block) / BLOCKS)
+        self.first, self.last = begun, time.time()
+        self.busy += self.last - begun
+        self.stated = Stated(self.size, self.network, here())
+
+
+class Rows(Source):
+    """Rows that are drawn where they are read."""
+
+    n_features, n_targets, target_ndim, dtype = FEATURES, 1, 1, np.dtype(float)
+
+    def __init__(self, n_shards: int) -> None:
+        self.n_samples = n_shards * BLOCKS
+
+    def segments(self) -> list[Segment]:
+        return [Segment(0, self.n_samples, 1)]
+
+    def shards(self, n_rows: int, fewest: int | None = None) -> tuple[Shard, ...]:  # noqa: ARG002
+        starts = range(0, self.n_samples, BLOCKS)
+        return tuple(Shard(i, start, start + BLOCKS) for i, start in enumerate(starts))
+
+    def reader(self, shard: Shard) -> "Drawn":
+        return Drawn(shard)
+
+    def locate(self, row: int) -> str:
+        return f"row {row}"
+
+    def describe(self) -> dict[str, Any]:
+        return {"rows": self.n_samples}
+
+
+class Drawn(Reader):
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+
+    def blocks(self, n_rows: int) -> Iterator[Block]:
+        X = np.random.default_rng(self.shard.index).standard_normal((BLOCKS, FEATURES))
+        for i in range(0, BLOCKS, n_rows):
+            yield Block(X[i : i + n_rows], X[i : i + n_rows, :1], self.shard.start + i)
+
+
+@click.group(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    pass
+
+
+@main.command(hidden=True)
+@click.argument("address")
+@click.argument("number", type=int)
+@click.argument("slow", type=float)
+def workers(address: str, number: int, slow: float) -> None:
+    """Be so many workers of one thread, until the scheduler ends."""
+
+    async def serve() -> None:
+        made = []
+        for _ in range(number):
+            worker = Worker(address, nthreads=1, memory_limit=0, dashboard=False)
+            worker.slow = slow
+            made.append(await worker)
+        await asyncio.gather(*(worker.finished() for worker in made))
+
+    asyncio.run(serve())
+
+
+def started(stack: ExitStack, *command: str) -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen([sys.executable, *command], env={**os.environ, **QUIET})
+    stack.callback(process.kill)
+    return process
+
+
+def state(dask_scheduler: Scheduler) -> dict[str, float]:
+    """Return what the scheduler's process has taken so far, and what workers moved."""
+    process = psutil.Process()
+    times = process.cpu_times()
+    return {"seconds": times.user + times.system, "bytes": process.memory_info().rss}
+
+
+class Watched(Thread):
+    """Looks at the scheduler's memory while a pass runs, and kills workers on the way."""
+
+    def __init__(self, pid: int, mortal: list[Any], seconds: float) -> None:
+        super().__init__(daemon=True)
+        self.process, self.peak, self.ended = psutil.Process(pid), 0, Event()
+        draws = random.Random(0)
+        self.deaths = sorted((draws.uniform(0.1, 0.9) * seconds, each.pid) for each in mortal)
+
+    def run(self) -> None:
+        begun = time.monotonic()
+        while not self.ended.wait(0.2):
+            self.peak = max(self.peak, self.process.memory_info().rss)
+            while self.deaths and time.monotonic() - begun > self.deaths[0][0]:
+                os.kill(self.deaths.pop(0)[1], signal.SIGKILL)
+
+
+@main.command("pass")
+@click.option("--workers", "n_workers", default=64, help="Workers of one thread.")
+@click.option("--shards", "n_shards", default=1000)
+@click.option("--seconds", default=1.0, help="Of a shard.")
+@click.option("--megabytes", default=0.0, help="That sums are said to have.")
+@click.option("--bandwidth", default=1250.0, help="Of a link, in megabytes a second.")
+@click.option("--latency", default=0.001, help="Of a link, in seconds.")
+@click.option("--adding", default=2000.0, help="Megabytes of sums that are added a second.")
+@click.option("--deaths", default=0, help="Workers that are killed on the way.")
+@click.option("--late", default=0, help="Workers that come when a third of the time is over.")
+@click.option("--slow", default=0, help="Workers that take three times as long.")
+@click.option("--monitored/--unmonitored", default=True, help="Whether tasks tell of themselves.")
+@click.option("--json", "as_json", is_flag=True)
+def one_pass(as_json: bool, **options: Any) -> None:
+    """Run one pass, and print what it took."""
+    found = options | measured(**options)
+    if as_json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        print(f"{name:28} {value if isinstance(value, str) else f'{value:,.4g}'}", flush=True)
+
+
+def measured(
+    n_workers: int,
+    n_shards: int,
+    seconds: float,
+    megabytes: float,
+    bandwidth: float,
+    latency: float,
+    adding: float,
+    deaths: int,
+    late: int,
+    slow: int,
+    monitored: bool,
+) -> dict[str, Any]:
+    at_once = n_workers - late - slow - deaths
+    expected = n_shards * seconds / n_workers
+    begun = time.monotonic()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        file = folder / "scheduler.json"
+        scheduler = started(
+            stack, "/work/runs/scale/prof.py", "--port=0",
+            "--dashboard-address=127.0.0.1:0", f"--scheduler-file={file}",
+        )  # fmt: skip
+        while not file.exists():
+            time.sleep(0.1)
+        address = json.loads(file.read_text())["address"]
+
+        def begin(number: int, factor: float = 1.0) -> None:
+            for first in range(0, number, HOSTED):
+                several = str(min(HOSTED, number - first))
+                started(stack, __file__, "workers", address, several, str(factor))
+
+        begin(at_once)
+        begin(slow, 3.0)
+        mortal = [
+            started(stack, __file__, "workers", address, "1", "1.0") for _ in range(deaths)
+        ]
+        client = stack.enter_context(streamkern.connect(scheduler=address))
+        client.wait_for_workers(n_workers - late, timeout=600)
+        before = client.run_on_scheduler(state)
+        print(f"{n_workers - late} workers after {time.monotonic() - begun:.0f} s", file=sys.stderr)
+        watched = Watched(scheduler.pid, mortal, expected)
+        watched.start()
+        if late:
+            timer = Thread(target=lambda: (time.sleep(expected / 3), begin(late)), daemon=True)
+            timer.start()
+        sums = Sums(seconds, int(megabytes * 1e6), (latency, bandwidth * 1e6, adding * 1e6))
+        called = time.time()
+        with dask.config.set({"streamkern.monitoring": monitored}):
+            result = accumulate(Rows(n_shards), sums, shard_rows=BLOCKS, block_rows=1)
+        ended = time.time()
+        watched.ended.set()
+        after = client.run_on_scheduler(state)
+        moved = client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total)
+        made = result.statistic
+        os.kill(scheduler.pid, signal.SIGUSR1); time.sleep(2)
+        return {
+            "elapsed, s": ended - called,
+            "to the first shard, s": made.first - called,
+            "after the last shard, s": ended - made.last,
+            "idle workers": 1 - made.busy / (n_workers * (made.last - made.first)),
+            "scheduler, ms a shard": 1e3 * (after["seconds"] - before["seconds"]) / n_shards,
+            "scheduler, share of time": (after["seconds"] - before["seconds"]) / (ended - called),
+            "scheduler before, MB": before["bytes"] / 1e6,
+            "scheduler at most, MB": watched.peak / 1e6,
+            "moved, GB": sum(moved.values()) / 1e9,
+            "moved from one worker, GB": max(moved.values()) / 1e9,
+            "shards read again": result.retried_shards,
+            "bits": hashlib.sha256(made.gram.tobytes()).hexdigest()[:12],
+        }
+
+
+if __name__ == "__main__":
+    import scalep as scale  # as others import it, so that tasks name it and need not carry it
+
+    scale.main()
