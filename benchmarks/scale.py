@@ -15,7 +15,6 @@ import asyncio
 import hashlib
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -31,8 +30,7 @@ import click
 import dask
 import numpy as np
 import psutil
-from distributed import Client, Worker, get_worker
-from distributed.scheduler import Scheduler
+from distributed import Worker, get_worker
 
 import streamkern
 from streamkern.engine.reduction import accumulate
@@ -164,8 +162,8 @@ def started(stack: ExitStack, *command: str) -> "subprocess.Popen[bytes]":
     return process
 
 
-def state(dask_scheduler: Scheduler) -> dict[str, float]:
-    """Return what the scheduler's process has taken so far, and what workers moved."""
+def state() -> dict[str, float]:
+    """Return what the process has taken so far, which is the scheduler's."""
     process = psutil.Process()
     times = process.cpu_times()
     return {"seconds": times.user + times.system, "bytes": process.memory_info().rss}
@@ -177,7 +175,7 @@ class Watched(Thread):
     def __init__(self, pid: int, mortal: list[Any], seconds: float) -> None:
         super().__init__(daemon=True)
         self.process, self.peak, self.ended = psutil.Process(pid), 0, Event()
-        draws = random.Random(0)
+        draws = np.random.default_rng(0)
         self.deaths = sorted((draws.uniform(0.1, 0.9) * seconds, each.pid) for each in mortal)
 
     def run(self) -> None:
@@ -212,6 +210,7 @@ def one_pass(as_json: bool, **options: Any) -> None:
 
 
 def measured(
+    *,
     n_workers: int,
     n_shards: int,
     seconds: float,
@@ -245,9 +244,7 @@ def measured(
 
         begin(at_once)
         begin(slow, 3.0)
-        mortal = [
-            started(stack, __file__, "workers", address, "1", "1.0") for _ in range(deaths)
-        ]
+        mortal = [started(stack, __file__, "workers", address, "1", "1.0") for _ in range(deaths)]
         client = stack.enter_context(streamkern.connect(scheduler=address))
         client.wait_for_workers(n_workers - late, timeout=600)
         before = client.run_on_scheduler(state)

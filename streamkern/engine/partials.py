@@ -58,6 +58,17 @@ LARGE_GROUP = 32
 SAVED = Partial(None, 0, 0, (), 0)
 
 
+class Assignment(NamedTuple):
+    """What the tasks of a pass have in common.
+
+    It is one node: with every task a scheduler tells which workers have what that needs.
+    """
+
+    zero: Any  # the Statistic
+    options: "PassOptions"
+    slots: Any  # `ComputeSlots`
+
+
 class PassOptions(NamedTuple):
     block_rows: int
     skip_bad_rows: bool
@@ -69,7 +80,7 @@ class PassOptions(NamedTuple):
 
 
 def merge_groups(
-    zero: Any, merging: Any, groups: Sequence[Sequence[Any]], label: str, options: PassOptions
+    assignment: Any, merging: Any, groups: Sequence[Sequence[Any]], label: str, options: PassOptions
 ) -> Any:
     """Merge shards into groups, and groups into the whole, one after the other.
 
@@ -77,27 +88,31 @@ def merge_groups(
     are; in a balanced tree it would be one a level.  Large groups are such trees: they come of more
     shards than a few workers take at a time, and of many workers each would wait for the last.
 
-    `merging` is what merges sums in a group: all workers have `zero`, and a scheduler asks every
-    one that has what a task needs.
+    `merging` merges the sums in a group, where it is small: all workers have the assignment, and a
+    scheduler considers every worker that has something a task needs.
     """
     name, saved = f"{label}-{options.job}", options.saved
     merge, save, add = (delayed(f, traverse=False) for f in (merge_partials, save_group, add_group))
-    whole = None
-    for i, members in enumerate(groups):
-        parts, numbers = list(members), count()
 
-        def merged(left: Any, right: Any, key: str = f"merge-{name}-group-{i}") -> Any:
-            return merge(merging, options, left, right, dask_key_name=f"{key}-{next(numbers)}")
+    def total_of(members: Sequence[Any], number: int) -> Any:
+        parts, keys = list(members), (f"merge-{name}-group-{number}-{j}" for j in count())
+
+        def merged(left: Any, right: Any) -> Any:
+            return merge(merging, options.job, left, right, dask_key_name=next(keys))
 
         while len(members) > LARGE_GROUP and len(parts) > 1:
-            parts = [merged(*pair) if len(pair) > 1 else pair[0] for pair in partition_all(2, parts)]
-        total = reduce(merged, parts)
+            parts = [reduce(merged, pair) for pair in partition_all(2, parts)]
+        return reduce(merged, parts)
+
+    whole = None
+    for i, members in enumerate(groups):
+        total = total_of(members, i)
         if saved is not None:
             total = save(options, i, total, dask_key_name=f"save-{name}-group-{i}")
         if saved is None and whole is None:
             whole = total
         else:
-            whole = add(zero, options, i, whole, total, dask_key_name=f"merge-{name}-all-{i}")
+            whole = add(assignment, i, whole, total, dask_key_name=f"merge-{name}-all-{i}")
     return whole
 
 
@@ -115,14 +130,16 @@ def check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) -
         )
 
 
-def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: Partial) -> Partial:
+def merge_partials(given: Any, job: str, left: Partial, right: Partial) -> Partial:
+    """Return the sums of both, given an assignment, or a `Statistic.merging`."""
+    zero = given.zero if isinstance(given, Assignment) else given
     if left.statistic is None or right.statistic is None:
         return SAVED
     begun = time.perf_counter()
     merged = left.whole(zero).merge(right.whole(zero))
     seconds = time.perf_counter() - begun
     metered({"merging": seconds})
-    tell_from_task(options.job, "merged", seconds=seconds)
+    tell_from_task(job, "merged", seconds=seconds)
     return Partial(
         merged.detached(),
         left.n_rows + right.n_rows,
@@ -146,9 +163,10 @@ def save_group(options: PassOptions, number: int, partial: Partial) -> Partial:
 
 
 def add_group(
-    zero: Statistic, options: PassOptions, number: int, before: Partial | None, group: Partial
+    assignment: Assignment, number: int, before: Partial | None, group: Partial
 ) -> Partial:
     """Return the sums of all groups up to one, which are saved if any are; none is before 0."""
+    zero, options = assignment.zero, assignment.options
     saved = options.saved
     if saved is not None:
         last = saved.last_total()
@@ -167,7 +185,7 @@ def add_group(
                 found = options.validate(before.whole(zero), group.whole(zero))
                 if found is not None:
                     tell_from_task(options.job, "validated", rows=before.n_rows, **found)
-        total = merge_partials(zero, options, before, group)
+        total = merge_partials(zero, options.job, before, group)
     if saved is not None:
         saved.write_total(number, total.saved())
     return total

@@ -1,6 +1,6 @@
 """The pass: one Dask graph that reduces a source to a statistic.
 
-    zero --+-- accumulate(shard 0) --.
+    pass --+-- accumulate(shard 0) --.
            +-- accumulate(shard 1) ---+-- merge --.
            +-- accumulate(shard 2) ----------------+-- merge ---- total of a group --.
            +-- accumulate(shard 3) --.                                                +-- merge
@@ -23,7 +23,14 @@ import dask
 from dask.base import tokenize
 from tlz import partition_all
 
-from streamkern.engine.partials import SAVED, Partial, PassOptions, check_complete, merge_groups
+from streamkern.engine.partials import (
+    SAVED,
+    Assignment,
+    Partial,
+    PassOptions,
+    check_complete,
+    merge_groups,
+)
 from streamkern.engine.scheduler import compute, delayed, is_delayed, persist
 from streamkern.engine.shard_task import ComputeSlots, accumulate_shard, pass_facts
 from streamkern.runtime.events import Event, passing, tell
@@ -127,10 +134,9 @@ def accumulate(
         saved = checkpoint.of_pass(label, tokenize(zero, read_rows, skip_bad_rows, threads))
     options = PassOptions(read_rows, skip_bad_rows, threads, job, monitored, validate, saved)
     light = None if of_task else zero.merging()
-    if not of_task:
-        zero = dask.delayed(zero, traverse=False, name=f"zero-{label}-{job}")
     n_slots = n_threads or local_threads()
-    slots = dask.delayed(ComputeSlots(n_slots), traverse=False, name=f"slots-{label}-{job}")
+    assigned = dask.delayed(Assignment, traverse=False)
+    assignment = assigned(zero, options, ComputeSlots(n_slots), dask_key_name=f"pass-{label}-{job}")
     accumulating = dask.delayed(accumulate_shard, traverse=False)
     # As many shards a group as groups.
     ordered = shards if group is None else sorted(shards, key=group)
@@ -144,13 +150,13 @@ def accumulate(
         reader, key = source.reader(shard), f"accumulate-{label}-{job}-{shard.index}"
         how = {"group": number, "store": stores and stores.here, "dask_key_name": key}
         with dask.annotate(**places.get(shard.index, {})):
-            return accumulating(zero, reader, shard, options, slots, **how)
+            return accumulating(assignment, reader, shard, **how)
 
     partials = [
         [SAVED] if i in found else [partial_of(shard, i) for shard in members]
         for i, members in enumerate(groups)
     ]
-    root = merge_groups(zero, light or zero, partials, label, options)
+    root = merge_groups(assignment, light or assignment, partials, label, options)
     client, pool = current_client(), n_slots + 1  # threads: one more reads
     if client is None:
         reset_peak()

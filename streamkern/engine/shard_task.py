@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from queue import LifoQueue
 from typing import Any
 
-from streamkern.engine.partials import SAVED, Partial, PassOptions
+from streamkern.engine.partials import SAVED, Assignment, Partial
 from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import current_worker, metered
@@ -32,8 +32,9 @@ _BESIDE = ("reading", "decoding")
 class ComputeSlots:
     """Places to compute at, each with its working memory, in every process that a pass runs in.
 
-    A node of the graph of the pass: tasks in one process share one object, a copy that is sent to
-    another process begins empty there, and Dask frees the memory when the last task has had it.
+    Part of a node of the graph of the pass: tasks in one process share one object, a copy that is
+    sent to another process begins empty there, and Dask frees the memory when the last task has
+    had it.
     A worker has as many as threads, a process that runs its own tasks `n_slots`.
     """
 
@@ -135,19 +136,18 @@ def _to_the_last(blocks: Iterable[Block], n_rows: int, job: str) -> Iterator[Blo
 
 
 def accumulate_shard(
-    zero: Statistic,
+    assignment: Assignment,
     reader: Reader,
     shard: Shard,
-    options: PassOptions,
-    slots: ComputeSlots,
     *,
     group: int,
     store: Callable[[], Any] | None = None,
 ) -> Partial:
     """Return the sums of one shard; the task that a worker runs, and runs again if it must."""
+    zero, options, slots = assignment
     if options.saved is not None and options.saved.holds(group):  # before a worker was lost
         return SAVED
-    statistic = aligned(zero).zero()
+    statistic: Statistic = aligned(zero).zero()
     n_kept = n_skipped = n_weightless = 0
 
     def kept(blocks: Iterator[Block]) -> Iterator[Block]:

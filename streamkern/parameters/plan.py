@@ -123,7 +123,7 @@ def plan_system(
         n_shards=len(shards),
         block_rows=block_rows,
         column_block_rows=min(column_block_rows(source), shard_rows),
-        graph_tasks=2 * len(shards) + 1,
+        graph_tasks=2 * len(shards),
         flops=needs.flops,
         n_workers=n_workers,
         n_threads=n_threads,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # As soon as no more than so many shards are left, these become smaller.
 _LAST_SHARDS = 4
+# While there would be more than so many, they are larger: a scheduler has work with each.
+_MANY_SHARDS = 8192
 
 
 def rounding_of(dtype: np.dtype[Any]) -> float:
@@ -220,15 +222,18 @@ class Source(ABC):
     def shards(self, n_rows: int, fewest: int | None = None) -> tuple[Shard, ...]:
         """Cut all rows into shards of about `n_rows`, between storage chunks.
 
-        The last are smaller, multiples of about `fewest` rows, for all workers to end together.
+        The last are smaller, multiples of about `fewest` rows, for all workers to end together, and
+        of very many rows the first are larger.  Without `fewest` all are of about `n_rows`.
         """
         step = n_rows if fewest is None else min(fewest, n_rows)
+        grows = fewest is not None and not self.loads_whole_shards
         shards: list[Shard] = []
         start, n_samples = 0, self.n_samples
         for segment in self.segments():
             while True:
                 left = n_samples - start
-                size = min(n_rows, max(left // (_LAST_SHARDS * step), 1) * step)
+                usual = max(left // (_MANY_SHARDS * n_rows), 1) * n_rows if grows else n_rows
+                size = min(usual, max(left // (_LAST_SHARDS * step), 1) * step)
                 if segment.stop - start < size:
                     break
                 chunks = (start + size - segment.start) // segment.chunk_rows
