@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # As soon as no more than so many shards are left, these become smaller.
 _LAST_SHARDS = 4
 # While there would be more than so many, they are larger: a scheduler has work with each.
-_MANY_SHARDS = 8192
+_MANY_SHARDS = 4096
 
 
 def rounding_of(dtype: np.dtype[Any]) -> float:

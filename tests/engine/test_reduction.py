@@ -1,6 +1,8 @@
 """The pass: every row once, in a fixed tree, on any scheduler, with a small graph."""
 
 import operator
+import re
+from itertools import accumulate as accumulated
 from types import SimpleNamespace
 
 import cloudpickle
@@ -21,7 +23,8 @@ from streamkern.runtime import events
 from streamkern.runtime.events import observed
 from streamkern.sources import Block, Shard
 from streamkern.sources.arrays import ArraySource
-from streamkern.statistics import Moments, RowSample, Statistic, merged_by, total
+from streamkern.statistics import Composite, Moments, RowSample, Statistic, merged_by, total
+from streamkern.statistics.folds import FoldStatistics, block_folds
 
 SCHEDULERS = ["synchronous", "threads"]
 
@@ -193,6 +196,40 @@ def test_shards_are_merged_one_after_the_other_into_groups_and_groups_into_the_w
 ):
     source = ArraySource(*rows(10 * n_shards))
     assert accumulate(source, Tree(), shard_rows=10).statistic.text == tree
+
+
+def test_a_large_group_is_merged_in_pairs():
+    n_shards = 34**2  # groups of 34
+    source = ArraySource(*rows(n_shards))
+    text = accumulate(source, Tree(), shard_rows=1, block_rows=1).statistic.text
+    depth = max(accumulated(1 if each == "(" else -(each == ")") for each in text))
+    assert depth == 6 + 33  # pairs of a group, then a chain of groups
+    assert text.count("(((((0 1) (2 3)) ((4 5) (6 7)))") == 1
+    assert re.findall(r"\d+", text) == [str(i) for i in range(n_shards)]
+
+
+def test_of_very_many_rows_the_first_shards_are_larger_and_all_workers_end_together():
+    n = 100_000
+    source = ArraySource(np.zeros((n, 1)), np.zeros(n))
+    shards = source.shards(1, 1)
+    sizes = [shard.n_rows for shard in shards]
+    assert len(shards) < 20_000
+    assert sizes[0] == n // 4096
+    assert sizes == sorted(sizes, reverse=True)
+    assert sum(sizes) == n
+    assert sizes[-8191:] == [1] * 8191
+    assert len(source.shards(1)) == n  # whose results are kept until they are written
+
+
+def test_tasks_that_merge_ask_for_no_map():
+    feature_map = RandomFourierFeatures(Gaussian(3.0), 512).draw(100)
+    rule, moments = block_folds(40, 2), Moments(feature_map)
+    together = Composite(RowSample(5), FoldStatistics(rule, moments))
+    graph = graph_of(ArraySource(np.ones((40, 100)), np.ones(40)), together, shard_rows=8)
+    merges = [task for key, task in graph.items() if "-group-" in key]
+    assert merges
+    assert not any(each.startswith("pass-") for task in merges for each in task.dependencies)
+    assert max(len(cloudpickle.dumps(task)) for task in merges) < 4000
 
 
 class Counted(Sums):

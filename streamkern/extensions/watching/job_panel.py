@@ -4,15 +4,17 @@ Its tables are not Bokeh's DataTable, which has a fixed height and would need a 
 formats of its own.
 """
 
+import heapq
 from collections.abc import Mapping
 from datetime import timedelta
+from operator import itemgetter
 
 import jinja2
 
 from streamkern.errors.formatting import printable
 from streamkern.monitor import job_text
 from streamkern.monitor.jobs import Job
-from streamkern.monitor.passes import Pass
+from streamkern.monitor.passes import Pass, Worker
 from streamkern.runtime.memory import in_words
 
 # Okabe and Ito's colours, and grey for what is still to come.
@@ -30,6 +32,8 @@ _ACTIVITIES = {
     "other": "#cc79a7",
     "waiting": "#d55e00",
 }
+# Of more workers than this the slowest are shown.
+_MANY_WORKERS, _SLOWEST = 32, 12
 # Seconds beyond which no date is told.
 _LONGEST = 1e9
 TEMPLATES = jinja2.Environment(
@@ -56,6 +60,7 @@ def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
     if job is None:
         return "<h2>No job yet</h2><p>The figures of a fit or a prediction will be here.</p>"
     reading = job.main
+    of_workers, workers = ("", []) if reading is None else _workers(reading, now)
     return TEMPLATES.get_template("panel.html").render(
         job=job,
         reading=reading,
@@ -63,6 +68,8 @@ def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
         memory=memory,
         tiles=[] if reading is None else _tiles(job, reading, now),
         bars=[] if reading is None else _bars(reading),
+        of_workers=of_workers,
+        workers=workers,
     )
 
 
@@ -111,6 +118,24 @@ def _bars(reading: Pass) -> list[Bar]:
         _bar(f"{reading.n_shards:,} shards{retried}", reading.shards(), _STATES, ""),
         _bar(name, reading.seconds, _ACTIVITIES, " s"),
     ]
+
+
+def _workers(reading: Pass, now: float) -> tuple[str, list[tuple[str, Worker, float]]]:
+    """Return a name, and workers with their rows a second: of many the slowest."""
+    until = now if reading.ended is None else reading.ended
+    found = [
+        (address, each, each.rows / max(until - each.since, 1e-9))
+        for address, each in sorted(reading.workers.items())
+        if not each.is_lost
+    ]
+    if len(found) <= _MANY_WORKERS:
+        return "workers", found
+    rates = sorted(rate for *_, rate in found)
+    name = (
+        f"the {_SLOWEST} slowest of {len(found):,} workers; half of them do "
+        f"{job_text.rounded(rates[len(rates) // 2])} rows/s or more"
+    )
+    return name, heapq.nsmallest(_SLOWEST, found, key=itemgetter(2))
 
 
 def _bar(name: str, amounts: Mapping[str, float], colours: dict[str, str], unit: str) -> Bar:

@@ -100,3 +100,18 @@ def test_what_is_left_is_told_by_its_parts():
     story.begin_pass("moments-1-of-2")
     story.shard(0, after=2.0)
     assert ": pass “moments-1-of-2” 18 s, solving 5.0 s" in panel(story.job, story.now, {})
+
+
+def test_of_a_thousand_workers_the_slowest_are_shown():
+    story = Story(jobs=WatchedJobs)
+    story.begin()
+    story.begin_pass()
+    for worker in range(1000):
+        for shard in range(2 if worker % 100 else 1):
+            story.shard(2 * worker + shard, after=0.0, worker=f"tcp://10.0.0.1:{4000 + worker}")
+    text = panel(story.job, story.now + 10.0, {})
+    assert "the 12 slowest of 1,000 workers; half of them do 20 rows/s or more" in text
+    shown = re.findall(r"10\.0\.0\.1:(\d+)", text)
+    assert shown[:10] == [str(4000 + worker) for worker in range(0, 1000, 100)]
+    assert len(shown) == 12
+    assert len(text) < 20_000
