@@ -3,6 +3,7 @@
     python benchmarks/scale.py pass --workers 1000 --shards 10000 --seconds 10
     python benchmarks/scale.py pass --workers 1000 --shards 10000 --deaths 50 --late 500 --slow 20
     python benchmarks/scale.py pass --workers 64 --shards 1000 --megabytes 1074 --bandwidth 1250
+    python benchmarks/scale.py adapt --most 64
 
 The scheduler, the workers and the client are Dask's own.  Workers share a few processes, so that a
 thousand have room; those that are to die have one each, and are killed.  The features of a shard
@@ -30,7 +31,7 @@ import click
 import dask
 import numpy as np
 import psutil
-from distributed import Worker, get_worker
+from distributed import Client, LocalCluster, Worker, get_worker
 
 import streamkern
 from streamkern.engine.reduction import accumulate
@@ -39,6 +40,8 @@ from streamkern.statistics import Statistic
 from streamkern.statistics.declared_sums import maximum, merged_by, minimum, total
 
 FEATURES, BLOCKS = 32, 4
+# Seconds in which the scheduler is looked at before the pass.
+RESTING = 15
 # Workers of one process, which is kept from measuring itself all the time.
 HOSTED = 50
 QUIET = {
@@ -245,9 +248,12 @@ def measured(
         begin(at_once)
         begin(slow, 3.0)
         mortal = [started(stack, __file__, "workers", address, "1", "1.0") for _ in range(deaths)]
-        client = stack.enter_context(streamkern.connect(scheduler=address))
+        client = stack.enter_context(streamkern.connect(scheduler=address, timeout=900))
         client.wait_for_workers(n_workers - late, timeout=600)
+        resting = client.run_on_scheduler(state)
+        time.sleep(RESTING)
         before = client.run_on_scheduler(state)
+        idle = (before["seconds"] - resting["seconds"]) / RESTING
         print(f"{n_workers - late} workers after {time.monotonic() - begun:.0f} s", file=sys.stderr)
         watched = Watched(scheduler.pid, mortal, expected)
         watched.start()
@@ -262,14 +268,15 @@ def measured(
         watched.ended.set()
         after = client.run_on_scheduler(state)
         moved = client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total)
-        made = result.statistic
+        made, taken = result.statistic, after["seconds"] - before["seconds"]
         return {
             "elapsed, s": ended - called,
             "to the first shard, s": made.first - called,
             "after the last shard, s": ended - made.last,
             "idle workers": 1 - made.busy / (n_workers * (made.last - made.first)),
-            "scheduler, ms a shard": 1e3 * (after["seconds"] - before["seconds"]) / n_shards,
-            "scheduler, share of time": (after["seconds"] - before["seconds"]) / (ended - called),
+            "scheduler, ms a shard": 1e3 * (taken - idle * (ended - called)) / n_shards,
+            "scheduler, share of time": taken / (ended - called),
+            "of that without a pass": idle,
             "scheduler before, MB": before["bytes"] / 1e6,
             "scheduler at most, MB": watched.peak / 1e6,
             "moved, GB": sum(moved.values()) / 1e9,
@@ -277,6 +284,37 @@ def measured(
             "shards read again": result.retried_shards,
             "bits": hashlib.sha256(made.gram.tobytes()).hexdigest()[:12],
         }
+
+
+@main.command()
+@click.option("--most", default=64, help="Workers, of threads of this process.")
+@click.option("--shards", "n_shards", default=1000)
+@click.option("--seconds", default=1.0, help="Of a shard.")
+def adapt(most: int, n_shards: int, seconds: float) -> None:
+    """Have Dask start workers for a pass and end them, and compare with two workers."""
+    rows, network = Rows(n_shards), (0.0, 1.0, 1.0)
+    cut = {"shard_rows": BLOCKS, "block_rows": 1}
+    options: Any = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(n_workers=0, **options) as cluster, Client(cluster) as client:
+        cluster.adapt(minimum=0, maximum=most, interval="1s", wait_count=3)
+        counts = [0]
+        Thread(target=count_workers, args=(client, counts), daemon=True).start()
+        adapted = accumulate(rows, Sums(seconds, 0, network), **cut)
+        deadline = time.monotonic() + 60
+        while counts[-1] and time.monotonic() < deadline:
+            time.sleep(1)
+    print(f"workers: {counts[0]} to {max(counts)}, and {counts[-1]} afterwards")
+    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster):
+        plain = accumulate(rows, Sums(0.0, 0, network), **cut)
+    print(f"{adapted.n_rows:,} of {rows.n_samples:,} rows, {adapted.retried_shards} shards again")
+    same = np.array_equal(adapted.statistic.gram, plain.statistic.gram)
+    print("the same bits as of two workers" if same else "OTHER BITS")
+
+
+def count_workers(client: Client, counts: list[int]) -> None:
+    while client.status == "running":
+        counts.append(len(client.scheduler_info(n_workers=-1)["workers"]))
+        time.sleep(0.5)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from typing import Any
 import dask
 from dask.utils import parse_bytes
 from distributed import Client, LocalCluster, Security, rpc
+from distributed.comm import get_address_host_port
 
 from streamkern.engine.scheduler import NO_WORKERS
 from streamkern.errors import ClusterError, ParameterError, first_line
@@ -150,7 +151,19 @@ def connect(
             what = "a LocalCluster"
             client = started(stack, partial(LocalCluster, **options), what)
         wait_for_worker(client, timeout, what)
+        if client.direct_to_workers is None:  # nothing is in the Dask configuration
+            client.direct_to_workers = _reaches_workers(client)
         yield client
+
+
+def _reaches_workers(client: Client) -> bool:
+    """Say whether a worker can be reached, so that large results need not pass the scheduler."""
+    (worker,) = client.scheduler_info(n_workers=1)["workers"]
+    try:
+        socket.create_connection(get_address_host_port(worker), _CONNECTING).close()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _configuration(*, is_own: object) -> dict[str, Any]:

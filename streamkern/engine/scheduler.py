@@ -178,8 +178,8 @@ def _awaited(future: Any) -> Any:
             if future.done():  # by now, or with an error of this kind
                 return future.result()
         with reaching(future.client):
-            n_threads = future.client.nthreads()
-        if n_threads:
+            some = future.client.scheduler_info(n_workers=1)
+        if some.get("workers"):
             last_seen = time.monotonic()
         elif time.monotonic() - last_seen > patience:
             raise ClusterError(

@@ -22,6 +22,8 @@ _WIDE_ROWS = 256
 # A shard is what a lost worker costs; many shards cost merges.
 _SHARDS = 256
 SHARD_ROWS = (32768, 1 << 20)
+# Squared bytes of features of all its rows, by which products take minutes of one core.
+_SHARD_WORK = 1 << 49
 # Folds of fewer shards than this are too uneven to choose by; rows are dealt then.
 SHARDS_A_FOLD = 3
 # What a target of one row takes in the blocks that are read, and as it enters products.
@@ -56,6 +58,7 @@ def chunk_sizes(source: Source, feature_bytes: int) -> tuple[int, int]:
         feature_bytes, fewest = target_bytes, _WIDE_ROWS
     block_rows = _of_chunks(min(max(BLOCK_BYTES // feature_bytes, fewest), most), source)
     fewest, most = SHARD_ROWS
+    most = max(min(most, _SHARD_WORK // feature_bytes**2), fewest)
     shard_rows = min(max(-(-source.n_samples // _SHARDS), fewest), most)
     shard_rows = -(-shard_rows // block_rows) * block_rows
     if source.loads_whole_shards:

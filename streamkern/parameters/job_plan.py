@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Self
 from streamkern.errors import DataError, InsufficientMemoryError
 from streamkern.features import LEVELS
 from streamkern.monitor.job_text import duration
-from streamkern.parameters.cost_estimate import rough_flops_per_second
+from streamkern.parameters.cluster_time import ClusterTime, cluster_time
+from streamkern.parameters.cost_estimate import rough_flops_per_second, solve_flops
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, in_words
 from streamkern.runtime.threads import blas_threads
@@ -41,6 +42,10 @@ class Plan:
     sums_waves: bool = False  # and of sums of waves, in the place of passes
     checkpoint_bytes: int = 0  # on the disk, if there is to be a checkpoint
 
+    row_bytes: int = 0  # of inputs as they are read
+    sum_bytes: int = 0  # of a shard
+    n_folds: int = 1  # 1 for no cross-validation
+
     stored_bytes: ClassVar[int] = 0  # of features that a process keeps in a file
 
     @property
@@ -70,16 +75,41 @@ class Plan:
         """Return the time for the main pass, of cores that do so many multiply-adds a second."""
         return self._pass_flops / (rate * self.n_slots * self.blas_threads)
 
-    def _time(self) -> str:
+    def cluster_time(self, flops_per_second: float) -> ClusterTime:
+        """Return what the fit takes on all workers, of cores of so many multiply-adds a second."""
+        solving = solve_flops(self.n_components, self.n_folds)
+        return cluster_time(
+            self.flops - solving,
+            solving,
+            float(self.n_rows) * self.row_bytes,
+            self.sum_bytes,
+            self.n_shards,
+            self.n_slots,
+            flops_per_second * self.blas_threads,
+        )
+
+    def _times(self) -> list[tuple[str, str]]:
         """Say how long the main pass takes, by products that are measured here in 0.1 s."""
         dtype = INTEGER if self.precision in LEVELS else self.precision
         with blas_threads(1):
             rate = Work(0.0, self.n_components, dtype).attainable(1)
         rate /= 2 if self.precision == "int16" else 1
-        return (
+        whole = (
             f"about {duration(self._seconds_at(rate))}, if each core does "
             f"{rate / 1e9:,.3g} thousand million multiply-adds a second as one did here"
         )
+        rows = [("time of the pass", whole)]
+        if self.n_workers > 1 and not self.solves_by_passes:
+            parts = self.cluster_time(rate)
+            told = {name: duration(seconds) for name, seconds in parts._asdict().items()}
+            beside = ", ".join(f"{name} {told.pop(name)}" for name in parts._fields[:4])
+            after = ", ".join(f"{name} {each}" for name, each in told.items())
+            rows += [
+                ("on so many workers", f"{duration(parts.total)}, if links carry 1.25 GB a second"),
+                ("at the same time", beside),
+                ("after that", after),
+            ]
+        return rows
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"seconds": self.seconds}
@@ -131,7 +161,7 @@ class Plan:
             ("blocks", f"{self.block_rows:,} rows"),
             ("tasks in the graph", f"{self.graph_tasks:,}"),
             *([("solver", "conjugate gradients")] * self.solves_by_passes),
-            ("time of the pass", self._time()),
+            *self._times(),
             *([("readings", f"{self.n_strips}, for parts of the products")] * (self.n_strips > 1)),
             ("runs in", where),
             ("BLAS threads a task", str(self.blas_threads)),

@@ -134,6 +134,9 @@ def plan_system(
         allowed_bytes=allowed_bytes,
         index_bytes=needs.index,
         n_strips=n_strips,
+        row_bytes=source.row_bytes,
+        sum_bytes=needs.folds_at_once * needs.sums(n_strips),
+        n_folds=n_folds,
         checkpoint_bytes=needs.saving(math.isqrt(len(shards)) + 1, n_strips),
     )
 

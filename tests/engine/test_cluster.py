@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -13,12 +14,14 @@ from contextlib import closing
 from pathlib import Path
 
 import dask
+import numpy as np
 import psutil
 import pytest
 from conftest import running_scheduler, wait_until
 
 from streamkern import connect
 from streamkern.engine import cluster
+from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import ClusterError, ParameterError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -129,6 +132,19 @@ def test_the_first_place_given_counts_and_must_be_a_scheduler(
         enter(scheduler=worker)
     with pytest.raises(ParameterError, match="name a cluster file"):
         enter(cluster="/nowhere", scheduler=external_scheduler)
+
+
+@pytest.mark.cluster
+def test_a_large_result_comes_from_its_worker_and_not_through_the_scheduler(external_scheduler):
+    def most_bytes():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+    large = 400 << 20
+    with connect(scheduler=external_scheduler) as client:
+        before = client.run_on_scheduler(most_bytes)
+        found = compute(delayed(np.ones, large // 8, name="large"))
+        assert found.nbytes == large
+        assert client.run_on_scheduler(most_bytes) - before < large // 4
 
 
 def refused_within(seconds: float, match: str, **options: object) -> None:
