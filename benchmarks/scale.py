@@ -35,6 +35,9 @@ from distributed import Client, LocalCluster, Worker, get_worker
 
 import streamkern
 from streamkern.engine.reduction import accumulate
+from streamkern.monitor.job_text import duration
+from streamkern.parameters.cluster_time import ClusterTime
+from streamkern.parameters.plan import plan_system
 from streamkern.sources import Block, Reader, Segment, Shard, Source
 from streamkern.statistics import Statistic
 from streamkern.statistics.declared_sums import maximum, merged_by, minimum, total
@@ -124,6 +127,15 @@ class Rows(Source):
 
     def describe(self) -> dict[str, Any]:
         return {"rows": self.n_samples}
+
+
+class Described(Rows):
+    """Rows that are nowhere, to be planned for."""
+
+    shards = Source.shards
+
+    def __init__(self, n_samples: int, n_features: int) -> None:
+        self.n_samples, self.n_features = n_samples, n_features
 
 
 class Drawn(Reader):
@@ -284,6 +296,24 @@ def measured(
             "shards read again": result.retried_shards,
             "bits": hashlib.sha256(made.gram.tobytes()).hexdigest()[:12],
         }
+
+
+@main.command()
+@click.option("--rows", default=1e12)
+@click.option("--inputs", default=20)
+@click.option("--components", default=16384)
+@click.option("--speed", default=100e9, help="Multiply-adds a second of a worker.")
+def model(rows: float, inputs: int, components: int, speed: float) -> None:
+    """Say by the formulas of a plan what a fit takes on more and more workers."""
+    source = Described(int(rows), inputs)
+    print("| workers | " + " | ".join(ClusterTime._fields) + " | in all | worker-hours |")
+    for n in (1, 2, 4, 8, 16, 64, 256, 1000, 4000, 16000):
+        plan = plan_system(
+            Described(int(rows), inputs), components, n_workers=n, allowed_bytes=1 << 40
+        )
+        parts = plan.cluster_time(speed)
+        told = [duration(each) for each in (*parts, parts.total)]
+        print(f"| {n:,} | {' | '.join(told)} | {n * parts.total / 3600:,.0f} |", flush=True)
 
 
 @main.command()

@@ -5,16 +5,21 @@ from streamkern.monitor.passes import Pass
 from streamkern.runtime.events import Event
 from streamkern.runtime.memory import in_words
 
+# Hours that are told as days.
+_DAYS = 48
+
 
 def duration(seconds: float | None) -> str:
-    """Return a time as 4.2 s, 1:05 or 2:03:07."""
+    """Return a time as 4.2 s, 1:05, 2:03:07 or 31 days 4:05:10."""
     if seconds is None:
         return "?"
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, whole = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{whole:02}" if hours else f"{minutes}:{whole:02}"
+    days, hours = divmod(hours, 24) if hours >= _DAYS else (0, hours)
+    clock = f"{hours}:{minutes:02}:{whole:02}" if hours or days else f"{minutes}:{whole:02}"
+    return f"{days} days {clock}" if days else clock
 
 
 def rounded(value: float) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from streamkern.errors import InsufficientMemoryError
 from streamkern.features import LEVELS
-from streamkern.parameters import job_plan
+from streamkern.parameters import cluster_time, job_plan
 from streamkern.parameters import plan as planning
 from streamkern.parameters.footprint import Footprint, solve_bytes
 from streamkern.parameters.parameters import Parameters
@@ -363,3 +363,27 @@ def test_a_plan_is_json_and_a_person_is_told_memory_projected_and_allowed():
     shown, _, rate = re.match(form, said["time of the pass"]).groups()
     seconds = sum(60**i * float(part) for i, part in enumerate(reversed(shown.split(":"))))
     assert seconds == pytest.approx(plan.flops / (2e9 * float(rate)), rel=0.05, abs=1.0)
+
+
+def test_a_plan_for_a_cluster_says_what_each_part_takes():
+    source = Described(n=10**12, p=20)
+    plans = {n: plan_system(source, 16384, n_workers=n, allowed_bytes=64 * GB) for n in (10, 1000)}
+    few, many = (plan.cluster_time(1e11) for plan in plans.values())
+    assert plans[1000].n_shards < 50_000
+    assert many.products == pytest.approx(few.products / 100)
+    assert many.reading == pytest.approx(10**12 * 80 / (1000 * cluster_time.LINK))
+    assert many.solving == few.solving
+    longest = max(many.products + many.merging, many.reading, many.scheduling)
+    assert many.total == longest + many.ending + many.solving
+    said = dict(plans[1000].rows())
+    assert said["at the same time"].startswith("products ")
+    assert " days " in said["on so many workers"]
+    assert said["after that"].startswith("ending ")
+    alone = plan_system(source, 16384, n_workers=0, n_threads=1, allowed_bytes=64 * GB)
+    assert "on so many workers" not in dict(alone.rows())
+
+
+def test_a_shard_of_many_features_takes_minutes_of_one_core():
+    rows = {D: plan_system(Described(n=10**9), D).shard_rows for D in (1024, 4096, 16384)}
+    assert rows[1024] == rows[4096] == 1 << 20
+    assert rows[16384] == 1 << 17
