@@ -308,9 +308,7 @@ def model(rows: float, inputs: int, components: int, speed: float) -> None:
     source = Described(int(rows), inputs)
     print("| workers | " + " | ".join(ClusterTime._fields) + " | in all | worker-hours |")
     for n in (1, 2, 4, 8, 16, 64, 256, 1000, 4000, 16000):
-        plan = plan_system(
-            Described(int(rows), inputs), components, n_workers=n, allowed_bytes=1 << 40
-        )
+        plan = plan_system(source, components, n_folds=5, n_workers=n, allowed_bytes=1 << 40)
         parts = plan.cluster_time(speed)
         told = [duration(each) for each in (*parts, parts.total)]
         print(f"| {n:,} | {' | '.join(told)} | {n * parts.total / 3600:,.0f} |", flush=True)
