@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
@@ -41,6 +41,7 @@ from streamkern.parameters.plan import plan_system
 from streamkern.sources import Block, Reader, Segment, Shard, Source
 from streamkern.statistics import Statistic
 from streamkern.statistics.declared_sums import maximum, merged_by, minimum, total
+from streamkern.storage.checkpoints import opened_checkpoint
 
 FEATURES, BLOCKS = 32, 4
 # Seconds in which the scheduler is looked at before the pass.
@@ -76,9 +77,12 @@ class Stated:
         """Sleep for what it takes to bring both here, and to add them."""
         latency, bandwidth, adding = self.network
         coming = sum(each.where != here() for each in (self, other))
-        if self.size:
-            time.sleep(coming * (latency + self.size / bandwidth) + self.size / adding)
+        time.sleep(coming * (latency + self.size / bandwidth) + self.size / adding)
         return Stated(self.size, self.network, here())
+
+
+def both(mine: Stated | None, theirs: Stated | None) -> Stated | None:
+    return mine.merged(theirs) if mine and theirs else None
 
 
 class Sums(Statistic):
@@ -91,7 +95,7 @@ class Sums(Statistic):
     busy: float = total()
     first: float = minimum()
     last: float = maximum()
-    stated: Any = merged_by(Stated.merged)
+    stated: Any = merged_by(both)
 
     def update(self, blocks: Iterable[Block]) -> None:
         begun = time.time()
@@ -101,7 +105,8 @@ class Sums(Statistic):
             time.sleep(self.seconds * slow * len(block) / BLOCKS)
         self.first, self.last = begun, time.time()
         self.busy += self.last - begun
-        self.stated = Stated(self.size, self.network, here())
+        if self.size:
+            self.stated = Stated(self.size, self.network, here())
 
 
 class Rows(Source):
@@ -114,10 +119,6 @@ class Rows(Source):
 
     def segments(self) -> list[Segment]:
         return [Segment(0, self.n_samples, 1)]
-
-    def shards(self, n_rows: int, fewest: int | None = None) -> tuple[Shard, ...]:  # noqa: ARG002
-        starts = range(0, self.n_samples, BLOCKS)
-        return tuple(Shard(i, start, start + BLOCKS) for i, start in enumerate(starts))
 
     def reader(self, shard: Shard) -> "Drawn":
         return Drawn(shard)
@@ -132,8 +133,6 @@ class Rows(Source):
 class Described(Rows):
     """Rows that are nowhere, to be planned for."""
 
-    shards = Source.shards
-
     def __init__(self, n_samples: int, n_features: int) -> None:
         self.n_samples, self.n_features = n_samples, n_features
 
@@ -143,9 +142,9 @@ class Drawn(Reader):
         self.shard = shard
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
-        X = np.random.default_rng(self.shard.index).standard_normal((BLOCKS, FEATURES))
-        for i in range(0, BLOCKS, n_rows):
-            yield Block(X[i : i + n_rows], X[i : i + n_rows, :1], self.shard.start + i)
+        for start in range(self.shard.start, self.shard.stop, n_rows):
+            X = np.random.default_rng(start).standard_normal((n_rows, FEATURES))
+            yield Block(X, X[:, :1], start)
 
 
 @click.group(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
@@ -212,6 +211,7 @@ class Watched(Thread):
 @click.option("--deaths", default=0, help="Workers that are killed on the way.")
 @click.option("--late", default=0, help="Workers that come when a third of the time is over.")
 @click.option("--slow", default=0, help="Workers that take three times as long.")
+@click.option("--checkpoint", is_flag=True, help="Save sums on the way.")
 @click.option("--monitored/--unmonitored", default=True, help="Whether tasks tell of themselves.")
 @click.option("--json", "as_json", is_flag=True)
 def one_pass(as_json: bool, **options: Any) -> None:
@@ -236,6 +236,7 @@ def measured(
     deaths: int,
     late: int,
     slow: int,
+    checkpoint: bool,
     monitored: bool,
 ) -> dict[str, Any]:
     at_once = n_workers - late - slow - deaths
@@ -266,7 +267,9 @@ def measured(
         time.sleep(RESTING)
         before = client.run_on_scheduler(state)
         idle = (before["seconds"] - resting["seconds"]) / RESTING
-        print(f"{n_workers - late} workers after {time.monotonic() - begun:.0f} s", file=sys.stderr)
+        waited = time.monotonic() - begun
+        told = f"{n_workers - late} workers after {waited:.0f} s, shown at {client.dashboard_link}"
+        print(told, file=sys.stderr)
         watched = Watched(scheduler.pid, mortal, expected)
         watched.start()
         if late:
@@ -275,7 +278,10 @@ def measured(
         sums = Sums(seconds, int(megabytes * 1e6), (latency, bandwidth * 1e6, adding * 1e6))
         called = time.time()
         with dask.config.set({"streamkern.monitoring": monitored}):
-            result = accumulate(Rows(n_shards), sums, shard_rows=BLOCKS, block_rows=1)
+            held = opened_checkpoint(folder / "saved", {}) if checkpoint else nullcontext()
+            saved = stack.enter_context(held)
+            cut = {"shard_rows": BLOCKS, "block_rows": BLOCKS, "read_rows": 1}
+            result = accumulate(Rows(n_shards), sums, **cut, checkpoint=saved)
         ended = time.time()
         watched.ended.set()
         after = client.run_on_scheduler(state)
