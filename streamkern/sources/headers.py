@@ -83,13 +83,13 @@ def matching(pattern: str, storage_options: Mapping[str, Any] | None = None) -> 
     return found
 
 
-def other_files(paths: Sequence[str | Path]) -> tuple[Any, list[Path]]:
+def other_files(paths: Sequence[str | os.PathLike[str]]) -> tuple[Any, list[Path]]:
     """Return what opens files that paths, patterns and folders stand for, and these files.
 
     That is a module of an extension, with `files_of` and `opened`; None where files are HDF5.
     """
     asked = set()
-    for path in map(str, paths):
+    for path in [os.fspath(each) for each in paths]:
         named = [path] if is_url(path) else matching(path)
         inside: Iterable[Any] = Path(path).rglob("*") if Path(path).is_dir() else ()
         if is_url(path) and path.endswith("/"):

@@ -43,6 +43,9 @@ class TableFile(NamedTuple):
     def __str__(self) -> str:
         return self.path
 
+    def __fspath__(self) -> str:
+        return self.path
+
 
 def no_labels(table: StoredTable, recipe: Recipe, n_rows: int) -> NoRowsError:
     return NoRowsError(

@@ -33,9 +33,13 @@ _LABELS = 1 << 20
 _SAID = ("weights", "delimiter", "decimal", "thousands", "ids")
 
 
-def files_of(paths: Sequence[str | Path]) -> list[TableFile]:
+def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[TableFile]:
     """Return the tables that paths, patterns and folders of Parquet stand for; none for HDF5."""
-    files = [file for path in map(str, paths) for file in _named(path)]
+    files = [
+        file
+        for path in paths
+        for file in ([path] if isinstance(path, TableFile) else _named(os.fspath(path)))
+    ]
     kinds = {is_table(file.path): file for file in reversed(files)}
     if len(kinds) > 1:
         raise DataError(
