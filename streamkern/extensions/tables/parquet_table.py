@@ -1,7 +1,9 @@
 """Tables in Parquet files, which workers read a row group, or some rows of one, at a time."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Self
 from urllib.parse import unquote
 
@@ -13,6 +15,7 @@ from streamkern.extensions.tables.stored_tables import (
     reading,
     version_of,
 )
+from streamkern.sources.stored_files import StoredFile
 
 # Rows that are read at once of a wide table, and of any.
 _FEW_ROWS, _MOST_ROWS = 64, 1 << 14
@@ -55,7 +58,12 @@ class ParquetTable(StoredTable):
     @property
     def kept_bytes(self) -> int:
         pages = max(len(self.schema.names), 1) * (_PAGE_BYTES + _BUFFER_BYTES)
-        return min(stored_tables.ARROW_BYTES + pages, 8 * self.group_bytes)
+        return min(stored_tables.ARROW_BYTES + pages, 8 * self.group_bytes) + self._loaded_bytes
+
+    @property
+    def _loaded_bytes(self) -> int:
+        """What is read at once of a file in a store, which takes long to answer."""
+        return self.path.kept_bytes if isinstance(self.path, StoredFile) else 0
 
     @property
     def _batch_rows(self) -> int:
@@ -70,15 +78,35 @@ class ParquetTable(StoredTable):
     def batches(self, names: Sequence[str], first: int, last: int) -> Iterator[Any]:
         wanted = range(self.first_group + first, self.first_group + last)
         stored = [name for name in names if name not in self.folders]
-        how = {"row_groups": wanted, "columns": stored, "use_threads": False}
-        with reading(self.path), opened_bytes(self.path) as raw, _open(raw) as file:
+        buffer_bytes = max(_BUFFER_BYTES, self._loaded_bytes // max(len(stored), 1))
+        with reading(self.path), ExitStack() as stack:
+            buffered: Any = stack.enter_context(opened_bytes(self.path))
+            raw = buffered.raw if self._loaded_bytes else buffered
+            file = stack.enter_context(_open(raw, buffer_bytes))
             held = range(file.metadata.num_row_groups)[wanted[0] : wanted[-1] + 1]
             rows = tuple(file.metadata.row_group(i).num_rows for i in held)
             if rows != self.groups[first:last]:
                 raise self.changed()
-            for batch in file.iter_batches(self._batch_rows, **how):
-                batch.validate(full=True)  # texts of a damaged file may be none
-                yield self._with_folders(batch, names)
+            for groups in self._read_together(file, wanted, stored, raw):
+                how = {"row_groups": groups, "columns": stored, "use_threads": False}
+                for batch in file.iter_batches(self._batch_rows, **how):
+                    batch.validate(full=True)  # texts of a damaged file may be none
+                    yield self._with_folders(batch, names)
+
+    def _read_together(
+        self, file: Any, groups: Sequence[int], names: Sequence[str], raw: Any
+    ) -> Iterator[Sequence[int]]:
+        """Yield groups that are read at once; of a file in a store they are loaded before."""
+        if not self._loaded_bytes:
+            yield groups
+            return
+        parts = [_parts(file.metadata.row_group(group), names) for group in groups]
+        largest = max(sum(end - start for start, end in each) for each in parts)
+        step = max(self._loaded_bytes // max(largest, 1), 1)
+        for first in range(0, len(groups), step):
+            if largest <= self._loaded_bytes:
+                raw.load([*chain(*parts[first : first + step])])
+            yield groups[first : first + step]
 
     def _with_folders(self, batch: Any, names: Sequence[str]) -> Any:
         if not self.folders:
@@ -92,8 +120,18 @@ class ParquetTable(StoredTable):
         return pa.record_batch(columns)
 
 
-def _open(raw: Any) -> Any:
-    how = {"buffer_size": _BUFFER_BYTES, "pre_buffer": False, "page_checksum_verification": True}
+def _parts(group: Any, names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where the bytes of some columns of a group are in its file."""
+    found = []
+    for column in map(group.column, range(group.num_columns)):
+        if column.path_in_schema in names:
+            start = column.dictionary_page_offset or column.data_page_offset
+            found.append((start, start + column.total_compressed_size))
+    return found
+
+
+def _open(raw: Any, buffer_bytes: int = _BUFFER_BYTES) -> Any:
+    how = {"buffer_size": buffer_bytes, "pre_buffer": False, "page_checksum_verification": True}
     return parquet.ParquetFile(pa.PythonFile(raw, "r"), **how)
 
 
