@@ -83,7 +83,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             A source, such as `open_hdf5` returns, brings its own targets and weights.  A path,
             pattern or URL is of HDF5, with the datasets X and y; or of CSV or Parquet, whose rows
             become inputs where they are read, by a recipe that the model keeps.  A pyarrow dataset
-            or a `scan_parquet` of polars is its files.
+            of Parquet is its files.
         y : array_like or Dask collection, of shape (n,) or (n, q)
             Targets, or labels (n,): text, bytes, booleans or whole numbers; NaN, None and '' are
             missing.  With a path or data frame, the name of the dataset, or of columns.

@@ -10,7 +10,7 @@ from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.registry import extension
 from streamkern.sources import Source, open_hdf5
 from streamkern.sources.columns import Recipe, columns_of
-from streamkern.sources.containers import UNREAD, column_names, kind_of, unwrapped
+from streamkern.sources.containers import column_names, unwrapped
 from streamkern.sources.headers import other_files
 
 
@@ -47,13 +47,13 @@ def are_paths(X: Any) -> bool:
 
 
 def files_or_rows(X: Any, *beside: Any) -> Any:
-    """Return the files of a table that is not read yet, or rows without their container.
+    """Return the files of a dataset of Arrow, or rows without their container.
 
     Files they are where all `beside` them are names of columns.
     """
     are_names = all(each is None or isinstance(each, (str, list)) for each in beside)
-    if are_names and kind_of(X, UNREAD):
-        return extension("tables", "unread_tables").files_behind(X, beside) or unwrapped("X", X)
+    if are_names and type(X).__name__ == "FileSystemDataset":
+        return extension("tables", "table_rows").files_behind(X, beside) or unwrapped("X", X)
     return unwrapped("X", X)
 
 

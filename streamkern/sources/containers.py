@@ -39,7 +39,6 @@ pa: Any = LazyModule("pyarrow")
 # Libraries whose tables have names.
 _NAMED = ("pandas", "polars")
 _FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table"}
-UNREAD = {"polars.LazyFrame", "pyarrow.FileSystemDataset"}
 
 
 def is_dask_array(X: Any) -> bool:
@@ -56,7 +55,7 @@ def is_lazy(X: Any) -> bool:
 
 
 def is_frame(rows: Any) -> bool:
-    return bool(kind_of(rows, _FRAMES))
+    return bool(_kind(rows, _FRAMES))
 
 
 def in_memory(values: Any) -> Any:
@@ -132,7 +131,7 @@ def check_files(*arrays: Any) -> None:
     graphs = [array.dask for array in arrays if array is not None and client is not None]
     held = [layer for graph in graphs for layer in graph.layers.values() if len(layer) == 1]
     values = (getattr(value, "value", value) for layer in held for value in layer.values())
-    for path in {each.file.filename for each in values if kind_of(each, {"h5py.Dataset"})}:
+    for path in {each.file.filename for each in values if _kind(each, {"h5py.Dataset"})}:
         lacking = [name for name, found in client.run(os.path.exists, path).items() if not found]
         if lacking:
             raise DataError(
@@ -182,7 +181,7 @@ def column_names(table: Any) -> list[str]:
 
 def with_named_columns(X: Any, **others: Any) -> list[Any]:
     """Return a data frame without the columns that `others` name, and these in place of names."""
-    is_arrow, is_table = bool(kind_of(X, {"pyarrow.Table"})), is_frame(X) or is_dask_frame(X)
+    is_arrow, is_table = bool(_kind(X, {"pyarrow.Table"})), is_frame(X) or is_dask_frame(X)
     columns = list((X.column_names if is_arrow else X.columns) if is_table else ())
     one: Any = getattr(X, "__getitem__", None)
     several: Any = X.select if is_arrow else one
@@ -211,7 +210,7 @@ def unwrapped(name: str, values: Any) -> Any:
     What is lazy stays lazy.  Polars' lazy frames and Arrow's readers are read into memory.  Cells
     that a mask hides are NaN.  DataError says what to give in place of a group, records or times.
     """
-    if kind := kind_of(values, _UNWRAPPED):
+    if kind := _kind(values, _UNWRAPPED):
         return _UNWRAPPED[kind](name, values)
     return _checked(name, values) if isinstance(values, np.ndarray) else values
 
@@ -228,7 +227,7 @@ def keeps_coordinates(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def with_coordinates(made: Any, X: Any) -> Any:
     """Return what was made of rows with their dimension and coordinates, if they are xarray's."""
-    if not kind_of(X, {"xarray.DataArray", "xarray.Dataset"}):
+    if not _kind(X, {"xarray.DataArray", "xarray.Dataset"}):
         return made
     if isinstance(made, tuple):
         return tuple(with_coordinates(each, X) for each in made)
@@ -244,7 +243,7 @@ def with_coordinates(made: Any, X: Any) -> Any:
     return DataArray(made, coordinates, dims).rename(None)
 
 
-def kind_of(values: Any, known: Collection[str]) -> str:
+def _kind(values: Any, known: Collection[str]) -> str:
     """Return the library and name of the first of a type's bases that is known, if one is."""
     names = (f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(values).__mro__)
     return next((name for name in names if name in known), "")

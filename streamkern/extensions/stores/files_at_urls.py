@@ -153,12 +153,14 @@ class RangeFile(io.RawIOBase):
         return n_found
 
     def load(self, parts: Sequence[tuple[int, int]]) -> None:
-        """Read parts of the file at once, in place of those that were loaded before."""
+        """Read parts of the file in few requests, unless these are many bytes, or hardly any."""
         from fsspec.utils import merge_offset_ranges
 
-        self._loaded = []
         begins, stops = ([part[side] for part in parts] for side in (0, 1))
-        paths = [self._file.target.path] * len(parts)
+        self._loaded, n_bytes = [], sum(stops) - sum(begins)
+        if not _BLOCK_BYTES <= n_bytes <= self._file.kept_bytes // 2:
+            return
+        paths = [str(self._file)] * len(parts)
         _, starts, ends = merge_offset_ranges(paths, begins, stops, _GAP_BYTES, _LOADED_BYTES)
         asked = [(self._file, *each) for each in zip(starts, ends, strict=True)]
         self._loaded = list(zip(starts, in_threads(read, asked), strict=True))

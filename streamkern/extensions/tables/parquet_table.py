@@ -1,9 +1,7 @@
 """Tables in Parquet files, which workers read a row group, or some rows of one, at a time."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, Self
 from urllib.parse import unquote
 
@@ -15,7 +13,6 @@ from streamkern.extensions.tables.stored_tables import (
     reading,
     version_of,
 )
-from streamkern.sources.stored_files import StoredFile
 
 # Rows that are read at once of a wide table, and of any.
 _FEW_ROWS, _MOST_ROWS = 64, 1 << 14
@@ -58,12 +55,7 @@ class ParquetTable(StoredTable):
     @property
     def kept_bytes(self) -> int:
         pages = max(len(self.schema.names), 1) * (_PAGE_BYTES + _BUFFER_BYTES)
-        return min(stored_tables.ARROW_BYTES + pages, 8 * self.group_bytes) + self._loaded_bytes
-
-    @property
-    def _loaded_bytes(self) -> int:
-        """What is read at once of a file in a store, which takes long to answer."""
-        return self.path.kept_bytes if isinstance(self.path, StoredFile) else 0
+        return min(stored_tables.ARROW_BYTES + pages, 8 * self.group_bytes)
 
     @property
     def _batch_rows(self) -> int:
@@ -78,35 +70,20 @@ class ParquetTable(StoredTable):
     def batches(self, names: Sequence[str], first: int, last: int) -> Iterator[Any]:
         wanted = range(self.first_group + first, self.first_group + last)
         stored = [name for name in names if name not in self.folders]
-        buffer_bytes = max(_BUFFER_BYTES, self._loaded_bytes // max(len(stored), 1))
-        with reading(self.path), ExitStack() as stack:
-            buffered: Any = stack.enter_context(opened_bytes(self.path))
-            raw = buffered.raw if self._loaded_bytes else buffered
-            file = stack.enter_context(_open(raw, buffer_bytes))
+        kept_bytes = getattr(self.path, "kept_bytes", 0)
+        buffer_bytes = max(_BUFFER_BYTES, kept_bytes // 2 // max(len(stored), 1))
+        with reading(self.path), opened_bytes(self.path) as raw, _open(raw, buffer_bytes) as file:
             held = range(file.metadata.num_row_groups)[wanted[0] : wanted[-1] + 1]
             rows = tuple(file.metadata.row_group(i).num_rows for i in held)
             if rows != self.groups[first:last]:
                 raise self.changed()
-            for groups in self._read_together(file, wanted, stored, raw):
+            for groups in [[group] for group in wanted] if kept_bytes else [wanted]:
+                if kept_bytes:
+                    raw.load(_parts(file.metadata.row_group(groups[0]), stored))
                 how = {"row_groups": groups, "columns": stored, "use_threads": False}
                 for batch in file.iter_batches(self._batch_rows, **how):
                     batch.validate(full=True)  # texts of a damaged file may be none
                     yield self._with_folders(batch, names)
-
-    def _read_together(
-        self, file: Any, groups: Sequence[int], names: Sequence[str], raw: Any
-    ) -> Iterator[Sequence[int]]:
-        """Yield groups that are read at once; of a file in a store they are loaded before."""
-        if not self._loaded_bytes:
-            yield groups
-            return
-        parts = [_parts(file.metadata.row_group(group), names) for group in groups]
-        largest = max(sum(end - start for start, end in each) for each in parts)
-        step = max(self._loaded_bytes // max(largest, 1), 1)
-        for first in range(0, len(groups), step):
-            if largest <= self._loaded_bytes:
-                raw.load([*chain(*parts[first : first + step])])
-            yield groups[first : first + step]
 
     def _with_folders(self, batch: Any, names: Sequence[str]) -> Any:
         if not self.folders:

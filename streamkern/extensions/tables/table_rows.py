@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from streamkern.engine.scheduler import compute_all, delayed
 from streamkern.errors import DataError, first_line
 from streamkern.errors.urls import is_url, shown
+from streamkern.extensions.tables.cells import pa
 from streamkern.extensions.tables.discovery import RecipeOptions, warn_of_left_out
 from streamkern.extensions.tables.recipe import Recipe, reserved
 from streamkern.extensions.tables.table_files import (
@@ -53,6 +54,32 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[TableFile]:
             raise DataError(f"{file} is named twice, but its rows count once; name it once.")
         seen.add(file.path)
     return files
+
+
+def files_behind(dataset: Any, beside: Sequence[Any]) -> list[TableFile]:
+    """Return the files whose rows are those of a dataset of Arrow.
+
+    There are none where it leaves out rows or changes cells, where its files are elsewhere or of
+    another format, and where lists among `beside` are values, not names of its columns.
+    """
+    try:
+        parts = list(dataset.get_fragments())
+    except ValueError:  # as of one with a filter
+        return []
+    is_here = isinstance(dataset.filesystem, pa.fs.LocalFileSystem)
+    if not (parts and is_here and all(part.path.endswith(".parquet") for part in parts)):
+        return []
+    columns = dataset.schema
+    keys = [pa.dataset.get_partition_keys(part.partition_expression) for part in parts]
+    stored = [*parts[0].physical_schema, *map(columns.field, keys[0])]
+    is_whole = len(stored) == len(columns) and all(field in columns for field in stored)
+    is_whole &= all(part.num_row_groups == part.metadata.num_row_groups for part in parts)
+    named = [name for each in beside if isinstance(each, list) for name in each]
+    is_whole &= all(name in columns.names for name in named)
+    if not is_whole or any(None in values.values() for values in keys):
+        return []
+    folders = ("/".join(f"{key}={quote(str(v))}" for key, v in each.items()) for each in keys)
+    return [TableFile(part.path, each) for part, each in zip(parts, folders, strict=True)]
 
 
 def _named(path: str) -> list[TableFile]:

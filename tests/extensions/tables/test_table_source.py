@@ -7,7 +7,6 @@ import decimal
 import dask
 import numpy as np
 import pandas as pd
-import polars
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
@@ -290,17 +289,11 @@ def test_mutated_files_are_read_or_refused_and_crash_nothing(tmp_path):
 SMALL = {"kernel": "gaussian", "n_components": 16, "alpha": 0.1}
 
 
-@pytest.fixture
-def no_reading(monkeypatch):
+def test_a_dataset_of_arrow_is_its_files(tmp_path, monkeypatch):
     def refused(*_):
         raise AssertionError("the rows were read into memory")
 
-    for name in ("polars.LazyFrame", "pyarrow.Dataset"):
-        monkeypatch.setitem(containers._UNWRAPPED, name, refused)
-
-
-@pytest.mark.parametrize("library", ["pyarrow", "polars"])
-def test_a_table_that_is_not_read_yet_is_its_files(tmp_path, no_reading, library):
+    monkeypatch.setitem(containers._UNWRAPPED, "pyarrow.Dataset", refused)
     table = frame()
     for year in (2020, 2021):
         (tmp_path / f"year={year}").mkdir()
@@ -308,12 +301,8 @@ def test_a_table_that_is_not_read_yet_is_its_files(tmp_path, no_reading, library
             rows = table.iloc[year % 2 * 2500 + part * 1250 :][:1250]
             rows.to_parquet(tmp_path / f"year={year}" / f"{part}.parquet", index=False)
     (tmp_path / "year=2020" / "_notes.parquet").touch()
-    if library == "pyarrow":
-        unread = pyarrow.dataset.dataset(tmp_path, partitioning="hive")
-        one = pyarrow.dataset.dataset(tmp_path / "year=2021/1.parquet")
-    else:
-        (tmp_path / "year=2020" / "_notes.parquet").unlink()
-        unread, one = map(polars.scan_parquet, (tmp_path, tmp_path / "year=2021/1.parquet"))
+    unread = pyarrow.dataset.dataset(tmp_path, partitioning="hive")
+    one = pyarrow.dataset.dataset(tmp_path / "year=2021/1.parquet")
     model = sk.RandomFeatureRidge(**SMALL).fit(unread, "y")
     by_path = sk.RandomFeatureRidge(**SMALL).fit(tmp_path, "y")
     assert model.report_["data"] == by_path.report_["data"]
@@ -340,22 +329,18 @@ def test_a_table_that_is_not_read_yet_is_its_files(tmp_path, no_reading, library
             [next(unread.get_fragments()).subset(row_group_ids=[1])],
             unread.schema, unread.format, unread.filesystem,
         ),
-        lambda _, path: polars.scan_parquet(path).filter(polars.col("x") > 0),
-        lambda _, path: polars.scan_parquet(path, n_rows=900),
-        lambda _, path: polars.scan_parquet(path).select("x", "y"),
-        lambda _, path: polars.scan_parquet(path, row_index_name="number"),
     ],
 )  # fmt: skip
-def test_a_table_of_some_rows_or_other_cells_is_read_as_it_says(tmp_path, change):
+def test_a_dataset_of_some_rows_or_other_cells_is_read_as_it_says(tmp_path, change):
     frame().to_parquet(tmp_path / "t.parquet", row_group_size=1000, index=False)
     unread = change(pyarrow.dataset.dataset(tmp_path), tmp_path / "t.parquet")
-    held = unread.to_table() if hasattr(unread, "to_table") else unread.collect()
+    held = unread.to_table()
     model, same = (sk.RandomFeatureRidge(**SMALL).fit(rows, "y") for rows in (unread, held))
     assert model.report_["rows"] == len(held)
     np.testing.assert_array_equal(model.coef_, same.coef_)
 
 
-def test_values_beside_a_table_that_is_not_read_yet_are_taken(tmp_path):
+def test_values_beside_a_dataset_of_arrow_are_taken(tmp_path):
     table = frame()
     table.drop(columns="y").to_parquet(tmp_path / "t.parquet", index=False)
     unread = pyarrow.dataset.dataset(tmp_path)
