@@ -47,12 +47,8 @@ def are_paths(X: Any) -> bool:
 
 
 def files_or_rows(X: Any, *beside: Any) -> Any:
-    """Return the files of a dataset of Arrow, or rows without their container.
-
-    Files they are where all `beside` them are names of columns.
-    """
-    are_names = all(each is None or isinstance(each, (str, list)) for each in beside)
-    if are_names and type(X).__name__ == "FileSystemDataset":
+    """Return the files of a dataset of Arrow, if what is `beside` is in them, or rows unwrapped."""
+    if type(X).__name__ == "FileSystemDataset":
         return extension("tables", "table_rows").files_behind(X, beside) or unwrapped("X", X)
     return unwrapped("X", X)
 

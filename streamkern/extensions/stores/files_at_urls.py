@@ -160,8 +160,8 @@ class RangeFile(io.RawIOBase):
         self._loaded, n_bytes = [], sum(stops) - sum(begins)
         if not _BLOCK_BYTES <= n_bytes <= self._file.kept_bytes // 2:
             return
-        paths = [str(self._file)] * len(parts)
-        _, starts, ends = merge_offset_ranges(paths, begins, stops, _GAP_BYTES, _LOADED_BYTES)
+        ranges = [""] * len(parts), begins, stops
+        _, starts, ends = merge_offset_ranges(*ranges, _GAP_BYTES, _LOADED_BYTES)
         asked = [(self._file, *each) for each in zip(starts, ends, strict=True)]
         self._loaded = list(zip(starts, in_threads(read, asked), strict=True))
 
