@@ -1,11 +1,12 @@
 """Tables of Parquet that are larger than a worker's memory: seconds, peak memory and bits.
 
-    python benchmarks/parquet.py layouts [--gigabytes 6] [--limit 512MB] [--folder DIR]
+    python benchmarks/parquet.py layouts [--gigabytes 6] [--limit 512MB] [--system] [--folder DIR]
     python benchmarks/parquet.py table FILE.parquet --target NAME
     python benchmarks/parquet.py store [--gigabytes 0.3] [--late 0.05]
 
 `layouts` writes the same random rows as one file, as many small ones, and as one row group, and
-fits each on two workers, which Dask ends where they have more memory than the limit.  `table`
+fits each on two workers, which Dask ends where they have more memory than the limit.  With
+`--system` the operating system, too, refuses them more (RLIMIT_DATA).  `table`
 compares the commands on a table with the same commands on the HDF5 that `convert` makes of it, in
 turns.  `store` fits rows in a folder here, and the same rows by way of a server of S3 on this
 machine that answers every request at once, and late, in turns.
@@ -77,12 +78,20 @@ def write(folder: Path, layout: str, n_rows: int) -> None:
 @main.command()
 @click.option("--gigabytes", default=6.0)
 @click.option("--limit", default="512MB")
+@click.option("--system", is_flag=True, help="The operating system keeps the limit, too.")
 @click.option("--folder", default=None, help="Where the rows are written for that time.")
 @click.option("--layout", "layouts", multiple=True, default=LAYOUTS, type=click.Choice(LAYOUTS))
-def layouts(gigabytes: float, limit: str, folder: str | None, layouts: tuple[str, ...]) -> None:
+def layouts(
+    gigabytes: float, limit: str, system: bool, folder: str | None, layouts: tuple[str, ...]
+) -> None:
     """Fit the same rows in several layouts."""
     n_rows, bits = int(gigabytes * 1e9 / (8 * (P + 1))), set()
     memory = dask.utils.parse_bytes(limit)
+    if system:
+        text = f"import resource\nresource.setrlimit(resource.RLIMIT_DATA, ({memory}, {memory}))"
+        dask.config.set({"distributed.worker.preload": [text]})
+        # What is reserved counts: a gigabyte by Arrow's own allocator, and arenas a thread.
+        os.environ |= {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
     for layout in layouts:
         with TemporaryDirectory(dir=folder) as place:
             write(Path(place), layout, n_rows)
