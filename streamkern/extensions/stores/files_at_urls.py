@@ -1,7 +1,7 @@
 """Files at URLs: found by name or pattern, and read by HDF5 in blocks."""
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -152,16 +152,14 @@ class RangeFile(io.RawIOBase):
         self._position += n_found
         return n_found
 
-    def load(self, parts: Sequence[tuple[int, int]]) -> None:
+    def load(self, starts: list[int], stops: list[int]) -> None:
         """Read parts of the file in few requests, unless these are many bytes, or hardly any."""
         from fsspec.utils import merge_offset_ranges
 
-        begins, stops = ([part[side] for part in parts] for side in (0, 1))
-        self._loaded, n_bytes = [], sum(stops) - sum(begins)
-        if not _BLOCK_BYTES <= n_bytes <= self._file.kept_bytes // 2:
+        self._loaded, paths = [], [""] * len(starts)
+        if not _BLOCK_BYTES <= sum(stops) - sum(starts) <= self._file.kept_bytes // 2:
             return
-        ranges = [""] * len(parts), begins, stops
-        _, starts, ends = merge_offset_ranges(*ranges, _GAP_BYTES, _LOADED_BYTES)
+        _, starts, ends = merge_offset_ranges(paths, starts, stops, _GAP_BYTES, _LOADED_BYTES)
         asked = [(self._file, *each) for each in zip(starts, ends, strict=True)]
         self._loaded = list(zip(starts, in_threads(read, asked), strict=True))
 

@@ -79,7 +79,7 @@ class ParquetTable(StoredTable):
                 raise self.changed()
             for groups in [[group] for group in wanted] if kept_bytes else [wanted]:
                 if kept_bytes:
-                    raw.load(_parts(file.metadata.row_group(groups[0]), stored))
+                    raw.load(*_parts(file.metadata.row_group(groups[0]), stored))
                 how = {"row_groups": groups, "columns": stored, "use_threads": False}
                 for batch in file.iter_batches(self._batch_rows, **how):
                     batch.validate(full=True)  # texts of a damaged file may be none
@@ -97,14 +97,13 @@ class ParquetTable(StoredTable):
         return pa.record_batch(columns)
 
 
-def _parts(group: Any, names: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where the bytes of some columns of a group are in its file."""
-    found = []
-    for column in map(group.column, range(group.num_columns)):
-        if column.path_in_schema in names:
-            start = column.dictionary_page_offset or column.data_page_offset
-            found.append((start, start + column.total_compressed_size))
-    return found
+def _parts(group: Any, names: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Return where the bytes of some columns of a group begin and end in its file."""
+    columns = [group.column(i) for i in range(group.num_columns)]
+    columns = [each for each in columns if each.path_in_schema in names]
+    starts = [each.dictionary_page_offset or each.data_page_offset for each in columns]
+    sizes = [each.total_compressed_size for each in columns]
+    return starts, [start + size for start, size in zip(starts, sizes, strict=True)]
 
 
 def _open(raw: Any, buffer_bytes: int = _BUFFER_BYTES) -> Any:
