@@ -47,10 +47,10 @@ def are_paths(X: Any) -> bool:
 
 
 def files_or_rows(X: Any, *beside: Any) -> Any:
-    """Return the files of a dataset of Arrow, if what is `beside` is in them, or rows unwrapped."""
+    """Return the files of a dataset of Arrow if what is `beside` is in them, or else its rows."""
     if type(X).__name__ == "FileSystemDataset":
         return extension("tables", "table_rows").files_behind(X, beside) or unwrapped("X", X)
-    return unwrapped("X", X)
+    return X
 
 
 def opened_paths(

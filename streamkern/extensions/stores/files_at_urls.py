@@ -19,8 +19,7 @@ from streamkern.sources.stored_files import StoredFile, StoreError, in_threads
 
 # Of the cache of a file: what one request brings, and how many of these are kept.
 _BLOCK_BYTES, _BLOCKS = 2 << 20, 16
-# Of parts that are read together: what may lie between two, and most of one request; and what is
-# asked for by itself.
+# Most between parts that one request brings, most of such a request, and least of one by itself.
 _GAP_BYTES, _LOADED_BYTES, _LARGE_BYTES = 1 << 18, 8 << 20, 1 << 18
 # Of URLs that are paths.
 _LOCAL = ("file", "local")

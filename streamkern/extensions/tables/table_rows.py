@@ -69,6 +69,7 @@ def files_behind(dataset: Any, beside: Sequence[Any]) -> list[TableFile]:
     keys = [pa.dataset.get_partition_keys(part.partition_expression) for part in parts]
     stored = [*parts[0].physical_schema, *map(columns.field, keys[0])]
     is_whole = len(stored) == len(columns) and all(field in columns for field in stored)
+    is_whole &= all(part.physical_schema.equals(parts[0].physical_schema) for part in parts)
     is_whole &= all(part.num_row_groups == part.metadata.num_row_groups for part in parts)
     values = [each for each in beside if not (each is None or isinstance(each, str))]
     is_whole &= all(isinstance(v, list) and {*map(str, v)} <= {*columns.names} for v in values)

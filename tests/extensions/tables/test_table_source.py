@@ -340,6 +340,15 @@ def test_a_dataset_of_some_rows_or_other_cells_is_read_as_it_says(tmp_path, chan
     np.testing.assert_array_equal(model.coef_, same.coef_)
 
 
+def test_files_of_a_dataset_that_differ_are_read_as_it_says(tmp_path):
+    frame().to_parquet(tmp_path / "0.parquet", index=False)
+    frame().drop(columns="row").to_parquet(tmp_path / "1.parquet", index=False)
+    unread = pyarrow.dataset.dataset(tmp_path)
+    model = sk.RandomFeatureRidge(**SMALL).fit(unread, "y")
+    assert model.report_["rows"] == 2 * N
+    assert "row is missing" in model.recipe_.feature_names
+
+
 def test_values_beside_a_dataset_of_arrow_are_taken(tmp_path):
     table = frame()
     table.drop(columns="y").to_parquet(tmp_path / "t.parquet", index=False)
