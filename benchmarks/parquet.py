@@ -1,29 +1,39 @@
 """Tables of Parquet that are larger than a worker's memory: seconds, peak memory and bits.
 
-    python benchmarks/parquet.py layouts [--gigabytes 6] [--limit 512MB] [--folder DIR]
+    python benchmarks/parquet.py layouts [--gigabytes 6] [--limit 512MB] [--system] [--folder DIR]
     python benchmarks/parquet.py table FILE.parquet --target NAME
+    python benchmarks/parquet.py store [--gigabytes 0.3] [--late 0.05]
 
 `layouts` writes the same random rows as one file, as many small ones, and as one row group, and
-fits each on two workers, which Dask ends where they have more memory than the limit.  `table`
+fits each on two workers, which Dask ends where they have more memory than the limit.  With
+`--system` the operating system, too, refuses them more (RLIMIT_DATA).  `table`
 compares the commands on a table with the same commands on the HDF5 that `convert` makes of it, in
-turns.
+turns.  `store` fits rows in a folder here, and the same rows by way of a server of S3 on this
+machine that answers every request at once, and late, in turns.
 """
 
 import json
+import os
 import shlex
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 import dask
+import fsspec
 import numpy as np
 import pyarrow as pa
 from distributed import Client, LocalCluster
 from pyarrow import parquet
+from s3fs import S3FileSystem
 
 from streamkern import RandomFeatureRidge, load
 from streamkern.runtime.memory import peak_bytes
@@ -68,12 +78,20 @@ def write(folder: Path, layout: str, n_rows: int) -> None:
 @main.command()
 @click.option("--gigabytes", default=6.0)
 @click.option("--limit", default="512MB")
+@click.option("--system", is_flag=True, help="The operating system keeps the limit, too.")
 @click.option("--folder", default=None, help="Where the rows are written for that time.")
 @click.option("--layout", "layouts", multiple=True, default=LAYOUTS, type=click.Choice(LAYOUTS))
-def layouts(gigabytes: float, limit: str, folder: str | None, layouts: tuple[str, ...]) -> None:
+def layouts(
+    gigabytes: float, limit: str, system: bool, folder: str | None, layouts: tuple[str, ...]
+) -> None:
     """Fit the same rows in several layouts."""
     n_rows, bits = int(gigabytes * 1e9 / (8 * (P + 1))), set()
     memory = dask.utils.parse_bytes(limit)
+    if system:
+        text = f"import resource\nresource.setrlimit(resource.RLIMIT_DATA, ({memory}, {memory}))"
+        dask.config.set({"distributed.worker.preload": [text]})
+        # What is reserved counts: a gigabyte by Arrow's own allocator, and arenas a thread.
+        os.environ |= {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
     for layout in layouts:
         with TemporaryDirectory(dir=folder) as place:
             write(Path(place), layout, n_rows)
@@ -136,6 +154,80 @@ def table(path: str, target: str, rounds: int, budget: str) -> None:
             print(json.dumps(found), flush=True)
         errors = {kind: load(f"{place}/{kind}.h5").report_["cv_rmse"] for kind in rows}
         print(json.dumps({"cv_rmse": errors}), flush=True)
+
+
+@main.command()
+@click.option("--gigabytes", default=0.3)
+@click.option("--late", default=0.05, help="Seconds that each request waits.")
+@click.option("--files", default=8)
+@click.option("--rounds", default=3)
+def store(gigabytes: float, late: float, files: int, rounds: int) -> None:
+    """Compare fits of a folder here with those of the same folder in a store."""
+    with TemporaryDirectory() as place, ExitStack() as servers:
+        for number, piece in enumerate(shares(int(gigabytes * 1e9 / (8 * (P + 1))), files)):
+            parquet.write_table(piece, f"{place}/{number:03d}.parquet", row_group_size=PIECE)
+        moto = servers.enter_context(serving("-m", "moto.server", "-H", "127.0.0.1", "-p"))
+        proxy = Path(__file__).parents[1] / "tests" / "late_proxy.py"
+        logs = {"at once": f"{place}/at-once", "late": f"{place}/late"}
+        ports = {
+            name: servers.enter_context(
+                serving(proxy, f"127.0.0.1:{moto}", "--seconds", seconds, "--log", log, "--port")
+            )
+            for (name, log), seconds in zip(logs.items(), (0, late), strict=True)
+        }
+        os.environ |= {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
+        filled = fsspec.filesystem("s3", endpoint_url=f"http://127.0.0.1:{moto}")
+        filled.mkdir("rows")
+        for path in sorted(Path(place).glob("*.parquet")):
+            filled.put_file(str(path), f"rows/t/{path.name}")
+        seconds: dict[str, list[float]] = {"here": [], **{name: [] for name in ports}}
+        fits = set()
+        for _, (name, took) in product(range(rounds), seconds.items()):
+            if name in ports:
+                os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{ports[name]}"
+                S3FileSystem.clear_instance_cache()
+            begun = time.perf_counter()
+            model = RandomFeatureRidge(n_components=256, kernel="gaussian", alpha=1.0)
+            model.fit(place if name == "here" else "s3://rows/t/", y="y")
+            took.append(time.perf_counter() - begun)
+            fits.add(model.coef_.tobytes())
+        for name, took in seconds.items():
+            found = {
+                "rows": name,
+                "rows_per_second": model.report_["rows"] / np.median(took),
+                "seconds_by_here": float(np.median(took) / np.median(seconds["here"])),
+                "same_bits": len(fits) == 1,
+            }
+            if name in logs:
+                found["requests"] = Path(logs[name]).read_text().count("\n") / rounds
+            print(json.dumps(found), flush=True)
+
+
+def shares(n_rows: int, n_files: int) -> Iterator[pa.Table]:
+    """Yield the rows of so many files."""
+    rows = pa.concat_tables(list(pieces(n_rows)))
+    for number in range(n_files):
+        start, end = (n_rows * each // n_files for each in (number, number + 1))
+        yield rows.slice(start, end - start)
+
+
+@contextmanager
+def serving(*command: Any) -> Iterator[int]:
+    """Run a server whose last argument is a port, and yield that."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [sys.executable, *map(str, command), str(port)]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            for _ in range(600):
+                with socket.socket() as asking:
+                    if asking.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.1)
+            yield port
+        finally:
+            process.kill()
 
 
 def run(command: str) -> tuple[float, int]:

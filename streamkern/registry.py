@@ -31,7 +31,8 @@ class Extension(NamedTuple):
     solvers: Mapping[str, str] = {}  # what holds the normal equations
     # Modules of feature maps, by the names of these in options or files.
     maps: Mapping[str, str] = {}
-    files: Mapping[str, str] = {}  # what opens files of rows, by endings of names; of URLs '://'
+    # What opens files of rows, by endings of names; of URLs '://', of folders '/.'.
+    files: Mapping[str, str] = {}
 
 
 EXTENSIONS = {
@@ -96,7 +97,7 @@ EXTENSIONS = {
         names={"Recipe": "recipe", "convert": "table_conversion", "read_recipe": "recipe"},
         commands={"convert": "Write CSV, Parquet or NumPy files as chunked HDF5."},
         options=dict.fromkeys(("rows", "rows of a model"), "table_options"),
-        files=dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet"), "table_rows"),
+        files=dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", "/."), "table_rows"),
     ),
     "stores": Extension(files={"://": "files_at_urls"}),
 }

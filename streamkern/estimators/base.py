@@ -16,7 +16,7 @@ from streamkern.estimators.conventions import (
     data_errors,
 )
 from streamkern.estimators.loading import load_fitted
-from streamkern.estimators.paths import are_paths, opened_paths
+from streamkern.estimators.paths import are_paths, files_or_rows, opened_paths
 from streamkern.models.fitted_model import FittedModel, through
 from streamkern.parameters.template import Template
 from streamkern.registry import extension
@@ -98,7 +98,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
 
         Files are opened with the `targets` and weights that go by these names.
         """
-        X, y = unwrapped("X", X), unwrapped("y", y)
+        X, y = unwrapped("X", files_or_rows(X, y, sample_weight)), unwrapped("y", y)
         sample_weight = unwrapped("sample_weight", sample_weight)
         if not (are_paths(X) or isinstance(X, Source)):
             X, y, sample_weight = with_named_columns(X, y=y, sample_weight=sample_weight)
@@ -136,7 +136,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         Rows of a fit say what their columns and, with `y`, the targets are called.  Cells that the
         recipe did not expect are warned of once, unless rows are `quiet`, or of a fit.
         """
-        X = unwrapped("X", X)
+        X = unwrapped("X", files_or_rows(X))
         if are_paths(X):
             X, _, _ = self._tables(X, targets=False)
         if isinstance(X, Source):

@@ -10,7 +10,7 @@ from streamkern.errors import ParameterError
 from streamkern.estimators.base import TableEstimator, fitted, with_state
 from streamkern.estimators.conventions import KernelFeatures, refuse_paths
 from streamkern.estimators.loading import template_of
-from streamkern.estimators.paths import with_fold_column
+from streamkern.estimators.paths import files_or_rows, with_fold_column
 from streamkern.estimators.problems import Problem
 from streamkern.kernels import Kernel
 from streamkern.models.data_moments import DataMoments
@@ -82,7 +82,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         X : Source, array_like, data frame or Dask collection, of shape (n, p); or path or paths
             A source, such as `open_hdf5` returns, brings its own targets and weights.  A path,
             pattern or URL is of HDF5, with the datasets X and y; or of CSV or Parquet, whose rows
-            become inputs where they are read, by a recipe that the model keeps.
+            become inputs where they are read, by a recipe that the model keeps.  A pyarrow dataset
+            of Parquet is its files.
         y : array_like or Dask collection, of shape (n,) or (n, q)
             Targets, or labels (n,): text, bytes, booleans or whole numbers; NaN, None and '' are
             missing.  With a path or data frame, the name of the dataset, or of columns.
@@ -107,6 +108,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         """
         parameters, problem, template = self._parameters(), self._problem(), template_of(like)
         parameters = parameters.with_moments() if keep_moments else parameters
+        X = files_or_rows(X, y, sample_weight, groups, times)
         parameters, beside = with_fold_column(parameters, X, groups, times)
         problem.job(parameters, template)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2, like=template)
@@ -165,6 +167,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         search: Any = {"kernels": kernels, "maps": maps, "budget": budget, "checkpoint": checkpoint}
         parameters, problem = self._parameters(), self._problem()
         parameters = parameters.with_moments() if keep_moments else parameters
+        X = files_or_rows(X, y, sample_weight, groups, times)
         parameters, beside = with_fold_column(parameters, X, groups, times)
         tuned_fit = extension("search", "tuned_fit")
         tuned_fit.search_job(problem, parameters, **search)  # refused before rows are looked at

@@ -7,9 +7,10 @@ from typing import Any
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.fit_options import GROUPS, TIMES, fold_column
 from streamkern.parameters.parameters import AUTO, Parameters
+from streamkern.registry import extension
 from streamkern.sources import Source, open_hdf5
 from streamkern.sources.columns import Recipe, columns_of
-from streamkern.sources.containers import column_names
+from streamkern.sources.containers import column_names, unwrapped
 from streamkern.sources.headers import other_files
 
 
@@ -45,6 +46,13 @@ def are_paths(X: Any) -> bool:
     return all(isinstance(path, (str, os.PathLike)) for path in each)
 
 
+def files_or_rows(X: Any, *beside: Any) -> Any:
+    """Return the files of a dataset of Arrow if what is `beside` is in them, or else its rows."""
+    if type(X).__name__ == "FileSystemDataset":
+        return extension("tables", "table_rows").files_behind(X, beside) or unwrapped("X", X)
+    return X
+
+
 def opened_paths(
     X: Any,
     y: Any,
@@ -62,7 +70,7 @@ def opened_paths(
     DataError is raised if rows are to be inputs `as_they_are`, but not all cells are numbers.
     `told` is as of a `Tally`.
     """
-    paths = list(map(os.fspath, X if isinstance(X, (list, tuple)) else [X]))
+    paths = list(X) if isinstance(X, (list, tuple)) else [X]
     tables, files = other_files(paths)
     named = () if y is None else (y,) if isinstance(y, str) else tuple(y)
     are_names = all(isinstance(name, str) for name in named) and isinstance(weights, str | None)
@@ -73,7 +81,7 @@ def opened_paths(
         )
     if not files:
         y = (named or ("y",))[0] if targets else None
-        return open_hdf5(paths, y=y, weights=weights, labels=labels and targets)
+        return open_hdf5([*map(os.fspath, paths)], y=y, weights=weights, labels=labels and targets)
     how: Any = {"with_ids": not targets, "with_targets": targets or weights is not None}
     how["fold_column"] = fold_column(fold_by)
     how |= {"targets": named if targets else None, "labels": labels, "told": told}

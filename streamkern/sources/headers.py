@@ -3,8 +3,7 @@
 import glob
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,19 +82,17 @@ def matching(pattern: str, storage_options: Mapping[str, Any] | None = None) -> 
     return found
 
 
-def other_files(paths: Sequence[str | Path]) -> tuple[Any, list[Path]]:
+def other_files(paths: Sequence[str | os.PathLike[str]]) -> tuple[Any, list[Path]]:
     """Return what opens files that paths, patterns and folders stand for, and these files.
 
     That is a module of an extension, with `files_of` and `opened`; None where files are HDF5.
     """
-    asked = set()
-    for path in map(str, paths):
-        named = [path] if is_url(path) else matching(path)
-        inside: Iterable[Any] = Path(path).rglob("*") if Path(path).is_dir() else ()
-        if is_url(path) and path.endswith("/"):
-            inside = matching(f"{path}**")
-        for module in filter(None, map(opener, map(str, chain(named, inside)))):
-            if module not in asked and (files := module.files_of(paths)):
+    asked = set[Any]()
+    for path in [os.fspath(each) for each in paths]:
+        is_folder = path.endswith("/") if is_url(path) else Path(path).is_dir()
+        named = [f"{path}/."] if is_folder else [path] if is_url(path) else matching(path)
+        for module in {*map(opener, named)} - asked:
+            if module is not None and (files := module.files_of(paths)):
                 return module, files
             asked.add(module)
     return None, []

@@ -32,7 +32,7 @@ class StoredFile(str, ABC):
 
     @abstractmethod
     def raw(self) -> RawIOBase:
-        """Open the file as bytes."""
+        """Open the file as bytes, of which `load(starts, stops)` reads several parts at once."""
 
     @abstractmethod
     def opened(self, cache_bytes: int) -> AbstractContextManager[Any]:

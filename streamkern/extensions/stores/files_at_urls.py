@@ -19,6 +19,8 @@ from streamkern.sources.stored_files import StoredFile, StoreError, in_threads
 
 # Of the cache of a file: what one request brings, and how many of these are kept.
 _BLOCK_BYTES, _BLOCKS = 2 << 20, 16
+# Most between parts that one request brings, most of such a request, and least of one by itself.
+_GAP_BYTES, _LOADED_BYTES, _LARGE_BYTES = 1 << 18, 8 << 20, 1 << 18
 # Of URLs that are paths.
 _LOCAL = ("file", "local")
 # What stores call the tag of a content, or the time of its last change, the best first.
@@ -116,6 +118,7 @@ class RangeFile(io.RawIOBase):
         from fsspec.caching import BlockCache
 
         self._file, self._position, self._pads = file, 0, pads
+        self._loaded: list[tuple[int, bytes]] = []  # where each part begins
         self._blocks = BlockCache(_BLOCK_BYTES, partial(read, file), file.size, _BLOCKS)
 
     def __repr__(self) -> str:
@@ -139,7 +142,7 @@ class RangeFile(io.RawIOBase):
         if self.failure is not None:  # HDF5 may try once more
             raise self.failure
         try:
-            found = self._blocks._fetch(self._position, self._position + len(view))  # noqa: SLF001
+            found = self._fetch(self._position, self._position + len(view))
         except StoreError as error:
             self.failure = error
             raise
@@ -147,6 +150,25 @@ class RangeFile(io.RawIOBase):
         view[:n_found] = found + bytes(n_found - len(found))
         self._position += n_found
         return n_found
+
+    def load(self, starts: list[int], stops: list[int]) -> None:
+        """Read parts of the file in few requests, unless these are many bytes, or hardly any."""
+        from fsspec.utils import merge_offset_ranges
+
+        self._loaded, paths = [], [""] * len(starts)
+        if not _BLOCK_BYTES <= sum(stops) - sum(starts) <= self._file.kept_bytes // 2:
+            return
+        _, starts, ends = merge_offset_ranges(paths, starts, stops, _GAP_BYTES, _LOADED_BYTES)
+        asked = [(self._file, *each) for each in zip(starts, ends, strict=True)]
+        self._loaded = list(zip(starts, in_threads(read, asked), strict=True))
+
+    def _fetch(self, start: int, stop: int) -> bytes:
+        for begin, part in self._loaded:
+            if begin <= start and stop <= begin + len(part):
+                return part[start - begin : stop - begin]
+        if not self._pads and start + _LARGE_BYTES <= min(stop, self._file.size):
+            return read(self._file, start, stop)
+        return self._blocks._fetch(start, stop)  # noqa: SLF001  a cache without a file
 
 
 def _open_range(raw: RangeFile, cache_bytes: int) -> h5py.File:

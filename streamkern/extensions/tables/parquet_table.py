@@ -70,15 +70,20 @@ class ParquetTable(StoredTable):
     def batches(self, names: Sequence[str], first: int, last: int) -> Iterator[Any]:
         wanted = range(self.first_group + first, self.first_group + last)
         stored = [name for name in names if name not in self.folders]
-        how = {"row_groups": wanted, "columns": stored, "use_threads": False}
-        with reading(self.path), opened_bytes(self.path) as raw, _open(raw) as file:
+        kept_bytes = getattr(self.path, "kept_bytes", 0)
+        buffer_bytes = max(_BUFFER_BYTES, kept_bytes // 2 // max(len(stored), 1))
+        with reading(self.path), opened_bytes(self.path) as raw, _open(raw, buffer_bytes) as file:
             held = range(file.metadata.num_row_groups)[wanted[0] : wanted[-1] + 1]
             rows = tuple(file.metadata.row_group(i).num_rows for i in held)
             if rows != self.groups[first:last]:
                 raise self.changed()
-            for batch in file.iter_batches(self._batch_rows, **how):
-                batch.validate(full=True)  # texts of a damaged file may be none
-                yield self._with_folders(batch, names)
+            for groups in [[group] for group in wanted] if kept_bytes else [wanted]:
+                if kept_bytes:
+                    raw.load(*_parts(file.metadata.row_group(groups[0]), stored))
+                how = {"row_groups": groups, "columns": stored, "use_threads": False}
+                for batch in file.iter_batches(self._batch_rows, **how):
+                    batch.validate(full=True)  # texts of a damaged file may be none
+                    yield self._with_folders(batch, names)
 
     def _with_folders(self, batch: Any, names: Sequence[str]) -> Any:
         if not self.folders:
@@ -92,8 +97,17 @@ class ParquetTable(StoredTable):
         return pa.record_batch(columns)
 
 
-def _open(raw: Any) -> Any:
-    how = {"buffer_size": _BUFFER_BYTES, "pre_buffer": False, "page_checksum_verification": True}
+def _parts(group: Any, names: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Return where the bytes of some columns of a group begin and end in its file."""
+    columns = [group.column(i) for i in range(group.num_columns)]
+    columns = [each for each in columns if each.path_in_schema in names]
+    starts = [each.dictionary_page_offset or each.data_page_offset for each in columns]
+    sizes = [each.total_compressed_size for each in columns]
+    return starts, [start + size for start, size in zip(starts, sizes, strict=True)]
+
+
+def _open(raw: Any, buffer_bytes: int = _BUFFER_BYTES) -> Any:
+    how = {"buffer_size": buffer_bytes, "pre_buffer": False, "page_checksum_verification": True}
     return parquet.ParquetFile(pa.PythonFile(raw, "r"), **how)
 
 

@@ -1,6 +1,5 @@
 """Tables in files: what is known of one before its rows are read, and how workers read them."""
 
-import io
 import lzma
 import tokenize
 import zipfile
@@ -51,12 +50,9 @@ def reading(path: str | Path) -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def opened_bytes(path: str) -> Iterator[Any]:
+def opened_bytes(path: str) -> Any:
     """Open a file as bytes, here or in a store."""
-    raw = path.raw() if isinstance(path, StoredFile) else open(path, "rb")  # noqa: PTH123, SIM115
-    with raw:
-        yield raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw, 1 << 16)
+    return path.raw() if isinstance(path, StoredFile) else open(path, "rb")  # noqa: PTH123
 
 
 class StoredTable(ABC):

@@ -136,11 +136,16 @@ def convert(
     check_output(dst, force=force, inputs=[source, *([] if like is None else [like])])
     if checked_file(source) == ".npz":
         return _write_arrays(source, dst, targets, force=force)
-    known = None if like is None else read_recipe(like)
+    known, with_targets = None if like is None else read_recipe(like), targets is not None
     (table,), tally = open_tables([TableFile(str(source))], known or options), Tally()
     recipe = discover_tables([table], targets, options) if known is None else known
-    with_targets = targets is not None
-    result = _write_encoded(table, dst, recipe, tally, with_targets=with_targets, force=force)
+    check_columns([table], recipe, with_targets=with_targets)
+    named = recipe.targets if with_targets else ()
+    pieces = _encoded(table, recipe, tally, with_targets=with_targets)
+    result = _write_rows(source, dst, pieces, recipe, named, force=force)
+    if recipe.left_out or not recipe.is_plain:
+        result["columns"] = dict(recipe.in_words())
+        result["unlabelled_rows"] = table.n_rows - result["rows"]
     return result if like is None else result | tally.as_dict()
 
 
@@ -156,54 +161,34 @@ def _write_arrays(
     return _write_rows(source, dst, pieces, None, (), force=force)
 
 
-def _write_encoded(
-    table: StoredTable,
-    dst: str | Path,
-    recipe: Recipe,
-    tally: Tally,
-    *,
-    with_targets: bool,
-    force: bool = False,
-) -> dict[str, Any]:
-    """Write what a recipe makes of a table to an HDF5 file; results are those of `convert`."""
-    check_columns([table], recipe, with_targets=with_targets)
+def _encoded(
+    table: StoredTable, recipe: Recipe, tally: Tally, *, with_targets: bool
+) -> Iterator[Rows]:
+    """Yield what a recipe makes of the rows of a table that have a label, if there are labels."""
     needed = [column.name for column in recipe.columns]
     beside = [name for name in recipe.ids if name in table.schema.names]
     if with_targets:
         needed += [*recipe.targets, *filter(None, [recipe.weights])]
-    needed += beside
-    unlabelled = 0
     label = max((len(text.encode()) for text in recipe.labels or ()), default=0)
     row_bytes = recipe.dtype.itemsize * len(recipe.feature_names) + label
-    step = max(_PIECE_BYTES // row_bytes, 1)
-
-    def pieces() -> Iterator[Rows]:
-        nonlocal unlabelled
-        n_rows = 0
-        for batch in table.read(list(dict.fromkeys(needed))):
-            for start in range(0, batch.num_rows, step):
-                part = batch.slice(start, step)
-                with table.naming():
-                    X = recipe.transform(part, tally)
-                    y = recipe.read_targets(part) if with_targets else None
-                    weights = recipe.read_weights(part) if with_targets else None
-                    ids = recipe.read_beside(part, beside)
-                n_rows += len(X)
-                if y is not None and y.dtype.kind == "S":
-                    kept = y != b""
-                    unlabelled += int((~kept).sum())
-                    X, y = X[kept], y[kept]
-                    weights = None if weights is None else weights[kept]
-                    ids = {name: values[kept] for name, values in ids.items()}
-                yield X, y, weights, ids
-        if unlabelled and unlabelled == n_rows:
-            raise no_labels(table, recipe, n_rows)
-
-    targets = recipe.targets if with_targets else ()
-    result = _write_rows(Path(table.path), dst, pieces(), recipe, targets, force=force)
-    if recipe.is_plain and not recipe.left_out:
-        return result
-    return {**result, "columns": dict(recipe.in_words()), "unlabelled_rows": unlabelled}
+    step, n_rows = max(_PIECE_BYTES // row_bytes, 1), 0
+    for batch in table.read(list(dict.fromkeys([*needed, *beside]))):
+        for start in range(0, batch.num_rows, step):
+            part = batch.slice(start, step)
+            with table.naming():
+                X = recipe.transform(part, tally)
+                y = recipe.read_targets(part) if with_targets else None
+                weights = recipe.read_weights(part) if with_targets else None
+                ids = recipe.read_beside(part, beside)
+            if y is not None and y.dtype.kind == "S":
+                kept = y != b""
+                X, y = X[kept], y[kept]
+                weights = None if weights is None else weights[kept]
+                ids = {name: values[kept] for name, values in ids.items()}
+            n_rows += len(X)
+            yield X, y, weights, ids
+    if table.n_rows and not n_rows:
+        raise no_labels(table, recipe, table.n_rows)
 
 
 def _write_rows(

@@ -25,7 +25,7 @@ from streamkern.registry import EXTENSIONS
 from streamkern.runtime.memory import available_bytes, in_words
 from streamkern.sources.stored_files import StoredFile, in_threads
 
-TABLES = tuple(EXTENSIONS["tables"].files)
+TABLES = tuple(ending for ending in EXTENSIONS["tables"].files if "/" not in ending)
 # Of rows whose columns one task looks into.
 _ROWS = 1 << 18
 
@@ -41,6 +41,9 @@ class TableFile(NamedTuple):
     folders: str = ""
 
     def __str__(self) -> str:
+        return self.path
+
+    def __fspath__(self) -> str:
         return self.path
 
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from streamkern.engine.scheduler import compute_all, delayed
 from streamkern.errors import DataError, first_line
 from streamkern.errors.urls import is_url, shown
+from streamkern.extensions.tables.cells import pa
 from streamkern.extensions.tables.discovery import RecipeOptions, warn_of_left_out
 from streamkern.extensions.tables.recipe import Recipe, reserved
 from streamkern.extensions.tables.table_files import (
@@ -33,9 +34,9 @@ _LABELS = 1 << 20
 _SAID = ("weights", "delimiter", "decimal", "thousands", "ids")
 
 
-def files_of(paths: Sequence[str | Path]) -> list[TableFile]:
+def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[TableFile]:
     """Return the tables that paths, patterns and folders of Parquet stand for; none for HDF5."""
-    files = [file for path in map(str, paths) for file in _named(path)]
+    files = [file for path in paths for file in _named(path)]
     kinds = {is_table(file.path): file for file in reversed(files)}
     if len(kinds) > 1:
         raise DataError(
@@ -51,7 +52,37 @@ def files_of(paths: Sequence[str | Path]) -> list[TableFile]:
     return files
 
 
-def _named(path: str) -> list[TableFile]:
+def files_behind(dataset: Any, beside: Sequence[Any]) -> list[TableFile]:
+    """Return the files whose rows are those of a dataset of Arrow.
+
+    There are none where it leaves out rows or changes cells, where its files are elsewhere or of
+    another format, and where `beside` has values, not names of its columns.
+    """
+    try:
+        parts = list(dataset.get_fragments())
+    except ValueError:  # as of one with a filter
+        return []
+    columns, is_parquet = dataset.schema, isinstance(dataset.format, pa.dataset.ParquetFileFormat)
+    is_here = is_parquet and isinstance(dataset.filesystem, pa.fs.LocalFileSystem)
+    if not (parts and is_here and all(part.path.endswith(".parquet") for part in parts)):
+        return []
+    keys = [pa.dataset.get_partition_keys(part.partition_expression) for part in parts]
+    stored = [*parts[0].physical_schema, *map(columns.field, keys[0])]
+    is_whole = len(stored) == len(columns) and all(field in columns for field in stored)
+    is_whole &= all(part.physical_schema.equals(parts[0].physical_schema) for part in parts)
+    is_whole &= all(part.num_row_groups == part.metadata.num_row_groups for part in parts)
+    values = [each for each in beside if not (each is None or isinstance(each, str))]
+    is_whole &= all(isinstance(v, list) and {*map(str, v)} <= {*columns.names} for v in values)
+    if not is_whole or any(None in each.values() for each in keys):
+        return []
+    folders = ("/".join(f"{key}={quote(str(v))}" for key, v in each.items()) for each in keys)
+    return [TableFile(part.path, each) for part, each in zip(parts, folders, strict=True)]
+
+
+def _named(given: str | os.PathLike[str]) -> list[TableFile]:
+    if isinstance(given, TableFile):
+        return [given]
+    path = os.fspath(given)
     if path.endswith("/") if is_url(path) else Path(path).is_dir():
         return _in_folder(path)
     found = matching(path)

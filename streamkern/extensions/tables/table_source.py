@@ -62,7 +62,7 @@ class TableSource(Source):
             target_ndim=2 if len(targets) > 1 or not self.reads_targets else 1,
             dtype=recipe.dtype,
             weighted_by=weighted_by,
-            chunk_bytes=max(table.kept_bytes for table in self.tables),
+            chunk_bytes=max(t.kept_bytes + getattr(t.path, "kept_bytes", 0) for t in self.tables),
             paths=[table.path for table in self.tables if not is_url(table.path)],
         )
 

@@ -8,6 +8,7 @@ import dask
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 from commandline import report_of, streamkern, unchanged_by
 from pyarrow import parquet
@@ -17,7 +18,7 @@ import streamkern as sk
 from streamkern.errors import DataError, StreamkernWarning
 from streamkern.extensions.tables import stored_tables
 from streamkern.extensions.tables.table_rows import files_of, opened
-from streamkern.sources import Shard
+from streamkern.sources import Shard, containers
 
 N = 5000
 
@@ -283,3 +284,79 @@ def test_mutated_files_are_read_or_refused_and_crash_nothing(tmp_path):
     n_read, n_zero = map(int, done.stdout.split())
     assert 0 < n_read < 2000
     assert n_zero == 0
+
+
+SMALL = {"kernel": "gaussian", "n_components": 16, "alpha": 0.1}
+
+
+def test_a_dataset_of_arrow_is_its_files(tmp_path, monkeypatch):
+    def refused(*_):
+        raise AssertionError("the rows were read into memory")
+
+    monkeypatch.setitem(containers._UNWRAPPED, "pyarrow.Dataset", refused)
+    table = frame()
+    for year in (2020, 2021):
+        (tmp_path / f"year={year}").mkdir()
+        for part in range(2):
+            rows = table.iloc[year % 2 * 2500 + part * 1250 :][:1250]
+            rows.to_parquet(tmp_path / f"year={year}" / f"{part}.parquet", index=False)
+    (tmp_path / "year=2020" / "_notes.parquet").touch()
+    unread = pyarrow.dataset.dataset(tmp_path, partitioning="hive")
+    one = pyarrow.dataset.dataset(tmp_path / "year=2021/1.parquet")
+    model = sk.RandomFeatureRidge(**SMALL).fit(unread, "y")
+    by_path = sk.RandomFeatureRidge(**SMALL).fit(tmp_path, "y")
+    assert model.report_["data"] == by_path.report_["data"]
+    assert "year" in model.feature_names_in_
+    np.testing.assert_array_equal(model.coef_, by_path.coef_)
+    np.testing.assert_array_equal(model.predict(unread), by_path.predict(tmp_path))
+    assert model.evaluate(unread, "y") == by_path.evaluate(tmp_path, "y")
+    model, by_path = (
+        sk.RandomFeatureRidge(**SMALL).fit(rows, ["y"], sample_weight="row")
+        for rows in (one, tmp_path / "year=2021/1.parquet")
+    )
+    np.testing.assert_array_equal(model.coef_, by_path.coef_)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda unread, _: unread.filter(pyarrow.dataset.field("x") > 0),
+        lambda unread, _: unread.replace_schema(unread.schema.remove(1)),
+        lambda unread, path: pyarrow.dataset.dataset(
+            path, schema=unread.schema.set(0, pa.field("row", pa.float32()))
+        ),
+        lambda unread, _: pyarrow.dataset.FileSystemDataset(
+            [next(unread.get_fragments()).subset(row_group_ids=[1])],
+            unread.schema, unread.format, unread.filesystem,
+        ),
+    ],
+)  # fmt: skip
+def test_a_dataset_of_some_rows_or_other_cells_is_read_as_it_says(tmp_path, change):
+    frame().to_parquet(tmp_path / "t.parquet", row_group_size=1000, index=False)
+    unread = change(pyarrow.dataset.dataset(tmp_path), tmp_path / "t.parquet")
+    held = unread.to_table()
+    model, same = (sk.RandomFeatureRidge(**SMALL).fit(rows, "y") for rows in (unread, held))
+    assert model.report_["rows"] == len(held)
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+
+
+def test_files_of_a_dataset_that_differ_are_read_as_it_says(tmp_path):
+    frame().to_parquet(tmp_path / "0.parquet", index=False)
+    frame().drop(columns="row").to_parquet(tmp_path / "1.parquet", index=False)
+    unread = pyarrow.dataset.dataset(tmp_path)
+    model = sk.RandomFeatureRidge(**SMALL).fit(unread, "y")
+    assert model.report_["rows"] == 2 * N
+    assert "row is missing" in model.recipe_.feature_names
+
+
+def test_values_beside_a_dataset_of_arrow_are_taken(tmp_path):
+    table = frame()
+    table.drop(columns="y").to_parquet(tmp_path / "t.parquet", index=False)
+    unread = pyarrow.dataset.dataset(tmp_path)
+    model, same = (
+        sk.RandomFeatureRidge(**SMALL).fit(rows, table["y"], groups=table["town"])
+        for rows in (unread, unread.to_table())
+    )
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+    classifier = sk.RandomFeatureClassifier(**SMALL, calibration=None)
+    assert classifier.fit(unread, list(table["town"])).classes_.tolist() == sorted({*table["town"]})
