@@ -109,7 +109,7 @@ def exported(model: Any, folder: Path) -> dict[str, Predict]:
     found: dict[str, Predict] = {"ONNX Runtime": lambda X: session.run(None, {"X": X})[0]}
     if hasattr(streamkern, "to_c"):
         streamkern.to_c(model, folder / "model.c")
-        command = "cc -std=c99 -O3 -march=native -shared -fPIC -o model.so model.c -lm"
+        command = "cc -O3 -march=native -shared -fPIC -o model.so model.c -lm"
         subprocess.run(command.split(), cwd=folder, check=True)
         found["C"] = partial(by_library, ctypes.CDLL(str(folder / "model.so")))
     return found

@@ -16,6 +16,7 @@ from streamkern.estimators.transformers import (
 from streamkern.extensions.classes.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.extensions.classes.random_feature_classifier import RandomFeatureClassifier
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
+from streamkern.extensions.export.c_source import to_c
 from streamkern.extensions.export.onnx import to_onnx
 from streamkern.extensions.fields.grid_transformer import GridFourierFeatures
 from streamkern.extensions.integers.integer_moments import IntegerMoments
@@ -54,5 +55,6 @@ __all__ = [
     "RandomFeaturePCA", "RandomFeatureRidge", "RandomFourierFeatures",
     "RationalQuadratic", "Recipe", "StructuredFourierFeatures", "Sum", "__version__",
     "accumulate", "compare", "connect", "convert", "load", "load_moments", "open_hdf5",
-    "permutation_importance", "progress", "read_recipe", "sparsify", "to_onnx", "write_report",
+    "permutation_importance", "progress", "read_recipe", "sparsify", "to_c", "to_onnx",
+    "write_report",
 ]  # fmt: skip

@@ -1,26 +1,17 @@
 """ONNX export: predictions as graphs that many runtimes take."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.errors import ParameterError
-from streamkern.estimators.loading import fitted_of
+from streamkern.extensions.export.exported import PRECISIONS, exported, exported_form
 from streamkern.extensions.export.onnx_graph import Graph, feature_parts
 from streamkern.features import KernelColumns
 from streamkern.predict.predictor import Predictor
 from streamkern.storage.outputs import replacing
-
-_PRECISIONS: dict[str, Any] = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
-_OUTPUTS = {
-    "RandomFeatureClassifier": "y_proba",
-    "RandomFeatureRidge": "y_pred",
-    "RandomFeaturePCA": "scores",
-}
 
 
 def to_onnx(
@@ -57,19 +48,8 @@ def to_onnx(
     OutputError
         If the file exists and `force` is not given, or cannot be written, or onnx is missing.
     """
-    fitted: Any = fitted_of(model)
-    output = _OUTPUTS.get(getattr(fitted, "estimator", ""))
-    if output is None:
-        raise ParameterError(
-            f"an ONNX file is of a fitted RandomFeatureRidge, RandomFeatureClassifier or "
-            f"RandomFeaturePCA, not of {type(fitted).__name__}; fit one first."
-        )
-    if precision not in (None, *_PRECISIONS):
-        raise ParameterError(
-            f"precision must be 'single' or 'double', not {precision!r}; choose one."
-        )
-    predictor = replace(fitted.predictor, precision=precision or fitted.predictor.precision)
-    graph = _graph(predictor, output, getattr(fitted, "rule", None))
+    predictor, output, rule = exported(model, "an ONNX file", precision)
+    graph = _graph(predictor, output, rule)
     with replacing(path, force=force) as temporary:
         temporary.write_bytes(graph.SerializeToString())
     return output
@@ -80,11 +60,10 @@ def _graph(predictor: Predictor, output: str, rule: Any) -> Any:
 
     With the rule of a classifier it goes on to the probabilities of classes.
     """
-    form, p, q = predictor.form, predictor.feature_map.n_features, predictor.coef.shape[1]
-    outside = inside = _PRECISIONS[predictor.precision]
+    form, p, q = exported_form(predictor), predictor.feature_map.n_features, predictor.n_targets
+    outside = inside = PRECISIONS[predictor.precision]
     if isinstance(getattr(form.feature_map, "inner", form.feature_map), KernelColumns):
-        # Coefficients of values at landmarks are large and cancel.
-        form, inside = replace(predictor, precision="double").form, _PRECISIONS["double"]
+        inside = PRECISIONS["double"]
     graph = Graph(inside)
     sums = [graph.constant(form.constant, np.float64)]
     rows = "X" if inside == outside else graph.cast("X", inside)
@@ -98,7 +77,7 @@ def _graph(predictor: Predictor, output: str, rule: Any) -> Any:
         sums.append(graph.cast(graph("MatMul", values, coef), np.float64))
     total, shape, facts = graph("Sum", *sums), ["n", q], {}
     if rule is not None:
-        graph.dtype = _PRECISIONS["double"]
+        graph.dtype = PRECISIONS["double"]
         total, shape = _probabilities(graph, rule, total), ["n", len(rule.classes)]
         facts = {"classes": json.dumps(rule.classes.as_dict()["values"])}
     if predictor.limits is not None:

@@ -1,6 +1,5 @@
 """ONNX graphs, a node at a time, and those of feature maps."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any
@@ -11,6 +10,7 @@ from streamkern import kernels
 from streamkern._typing import Array, Floats
 from streamkern._version import __version__
 from streamkern.errors import OutputError, ParameterError
+from streamkern.extensions.export.exported import ONNX, kernel_value, refuse_map
 from streamkern.features import (
     Cosines,
     FeatureMap,
@@ -29,8 +29,6 @@ _MOST_BYTES = 2_000_000_000
 _OPERATORS, _FORMAT = 17, 8
 # Frequencies whose waves are made together, as predictions add up their products.
 _PANEL = 1024
-# Coefficients of the polynomials in a of Matern kernels, of which exp(-a) is the other factor.
-_MATERN: dict[float, tuple[float, ...]] = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1.0 / 3.0, 1.0, 1.0)}
 
 
 class Graph:
@@ -117,10 +115,7 @@ def feature_parts(graph: Graph, feature_map: FeatureMap, rows: str) -> Iterator[
     elif isinstance(feature_map, KernelColumns):
         yield _similarities(graph, feature_map.kernel, feature_map.landmarks, rows), slice(None)
     else:
-        raise ParameterError(
-            f"the map {feature_map.name!r} is more than operators of ONNX express here; take "
-            f"Fourier features, landmarks of a kernel of the Euclidean distance, or identity."
-        )
+        refuse_map(feature_map, ONNX)
 
 
 def _standardised(graph: Graph, standardizer: Standardizer, rows: str) -> str:
@@ -193,42 +188,22 @@ def _similarities(graph: Graph, kernel: kernels.Kernel, landmarks: Floats, rows:
         ]
         return reduce(partial(graph, "Add"), terms)
     if isinstance(kernel, (kernels.Linear, kernels.Polynomial)):
-        products = graph("MatMul", rows, landmarks.T)
-        if isinstance(kernel, kernels.Linear):
-            return products
-        return graph("Pow", graph("Add", products, kernel.constant), kernel.degree)
-    if isinstance(kernel, kernels.Laplacian):
+        a = graph("MatMul", rows, landmarks.T)
+    elif isinstance(kernel, kernels.Laplacian):
         scales = kernel.scales(landmarks.shape[1])
         rows, about = graph("Div", rows, scales), landmarks / scales
         apart = [
             graph("Abs", graph("Sub", graph.columns(rows, [j]), about[None, :, j]))
             for j in range(len(scales))
         ]
-        return graph("Exp", graph("Neg", reduce(partial(graph, "Add"), apart)))
-    return _radial(graph, kernel, landmarks, rows)
+        a = reduce(partial(graph, "Add"), apart)
+    else:
+        a = _squares(graph, kernel, landmarks, rows)
+    value: str = kernel_value(graph, kernel, a, ONNX)
+    return value
 
 
-def _radial(graph: Graph, kernel: kernels.Kernel, landmarks: Floats, rows: str) -> str:
-    if isinstance(kernel, kernels.Gaussian):
-        return graph("Exp", graph("Mul", _squares(graph, kernel, landmarks, rows), -0.5))
-    if isinstance(kernel, (kernels.RationalQuadratic, kernels.InverseMultiquadric)):
-        over = graph("Mul", _squares(graph, kernel, landmarks, rows), 0.5 / kernel.shape)
-        return graph("Pow", graph("Add", over, 1.0), -kernel.shape)
-    if isinstance(kernel, kernels.Matern) and kernel.nu in _MATERN:
-        distances = graph("Sqrt", _squares(graph, kernel, landmarks, rows))
-        a = graph("Mul", distances, math.sqrt(2.0 * kernel.nu))
-        first, *others = _MATERN[kernel.nu]
-        polynomial = graph.constant(first)
-        for coefficient in others:  # by Horner's rule
-            polynomial = graph("Add", graph("Mul", polynomial, a), coefficient)
-        return graph("Mul", graph("Exp", graph("Neg", a)), polynomial)
-    raise ParameterError(
-        f"the kernel {kernel.name!r} at landmarks is more than operators of ONNX express here; "
-        f"take Fourier features, or the Gaussian or Laplacian kernel."
-    )
-
-
-def _squares(graph: Graph, kernel: kernels.RadialKernel, landmarks: Floats, rows: str) -> str:
+def _squares(graph: Graph, kernel: Any, landmarks: Floats, rows: str) -> str:
     """Add squared distances, |x|^2 - 2 x z + |z|^2 about the landmarks' mean, of scaled rows."""
     centre, scales = landmarks.mean(axis=0), kernel.scales(landmarks.shape[1])
     about = (landmarks - centre) / scales
