@@ -1,62 +1,98 @@
-"""C export: predictions as one C99 file that needs no library but libm."""
+"""C export: the graph of predictions as one C99 file that needs no library but libm."""
 
 import math
-from collections.abc import Iterator
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamkern import kernels
-from streamkern._typing import Floats
+from streamkern._typing import Array
 from streamkern._version import __version__
-from streamkern.errors import ParameterError
-from streamkern.extensions.export.exported import (
-    C,
-    exported,
-    exported_form,
-    kernel_value,
-    refuse_map,
-)
-from streamkern.features import Cosines, Identity, KernelColumns, Standardized, Standardizer
-from streamkern.features.spectral import SpectralFeatures
-from streamkern.features.standardizer import FARTHEST
-from streamkern.predict.predictor import Predictor
+from streamkern.extensions.export.onnx import exported
+from streamkern.extensions.export.onnx_graph import Graph, Node
 from streamkern.storage.outputs import replacing
 
-# Features that are made side by side, which compilers turn into vectors.
+# Numbers that are made side by side, which compilers turn into vectors.
 _AT_ONCE = 32
-# Terms of the sine's series, by the type: what is left out is less than its rounding.
-_TERMS = {"float": 7, "double": 11}
-_OPERATIONS = {
-    "Add": "({} + {})",
-    "Mul": "({} * {})",
-    "Neg": "(-{})",
-    "Pow": "pow({}, {})",
-    "Exp": "exp({})",
-    "Sqrt": "sqrt({})",
+# Letters of an expression that is still not stored: compilers bound how deep it may be.
+_LONGEST = 2000
+_SUFFIXES = {"float": "f", "double": "", "long": ""}
+# What operators make of numbers.  The first one stays where it is NaN.
+_EACH = {
+    "Add": "({} + {})", "Sub": "({} - {})", "Mul": "({} * {})", "Div": "({} / {})", "Neg": "(-{})",
+    "Abs": "fabs{f}({})", "Sqrt": "sqrt{f}({})", "Exp": "exp{f}({})", "Log": "log{f}({})",
+    "Pow": "pow{f}({}, {})", "Cos": "wave{f}({}, 0)", "Sin": "wave{f}({}, 0.25{f})",
+    "Min": "least({}, {})", "Max": "most({}, {})", "Clip": "least(most({}, {}), {})",
+    "Relu": "most({}, 0.0)", "IsInf": "isinf({})", "Where": "({} ? {} : {})", "Cast": "({kind}){}",
+    "Squeeze": "{}",
+}  # fmt: skip
+_ENDS = """\
+static double least(double a, double b) { return b < a ? b : a; }
+static double most(double a, double b) { return b > a ? b : a; }
+"""
+_SOFTMAX = """\
+static void softmax(int n, const double *a, double *shares)
+{
+    double largest = a[0], sum = 0.0;
+    for (int k = 1; k < n; k++) largest = most(largest, a[k]);
+    for (int k = 0; k < n; k++) sum += shares[k] = exp(a[k] - largest);
+    for (int k = 0; k < n; k++) shares[k] /= sum;
 }
-_TYPES: dict[str, Any] = {"int": np.int64, "float": np.float32, "double": np.float64}
+"""
+_DOT = """\
+static double dot{f}(int n, const {kind} *a, const {kind} *w)
+{{
+    double sums[8] = {{0.0}};
+    int j = 0;
+    for (; j + 8 <= n; j += 8)
+        for (int k = 0; k < 8; k++) sums[k] += (double)a[j + k] * w[j + k];
+    for (; j < n; j++) sums[0] += (double)a[j] * w[j];
+    for (int k = 1; k < 8; k++) sums[0] += sums[k];
+    return sums[0];
+}}
+"""
+_TIMES = """\
+static void times{f}(int n, int p, const {kind} *a, const {kind} *w, {kind} *products)
+{{
+    for (int b = 0; b < n; b += {at_once}, w += {at_once} * p) {{
+        {kind} sums[{at_once}] = {{0}};
+        for (int j = 0; j < p; j++)
+            for (int k = 0; k < {at_once}; k++) sums[k] += a[j] * w[{at_once} * j + k];
+        for (int k = 0; k < {at_once}; k++) products[b + k] = sums[k];
+    }}
+}}
+"""
+# cos(2 pi t) = sin(2 pi (1/4 - |t|)) by its series, which compilers make into vectors as they do
+# not the cosine of a library.
+_WAVE = """\
+static {kind} wave{f}({kind} angle, {kind} turns)
+{{
+    const {kind} t = angle * {turn}{f} - turns;
+    const {kind} s = 0.25{f} - fabs{f}(t - rint{f}(t)), q = s * s;
+    {kind} v = 0;
+{steps}    return v * s;
+}}
+"""
+# Terms of the series: what is left out is less than its rounding.
+_TERMS = {"float": 7, "double": 11}
 
 
-class Part(NamedTuple):
-    """The function sum_k coef_k g(start_k + sum_j step(v_j, z_kj)) of scaled inputs v."""
+class Value(NamedTuple):
+    """What a node makes of a row: numbers of a type of C, as an expression of their place k."""
 
-    step: str
-    value: str  # g of a
-    points: Floats  # z (K, p)
-    coef: Floats  # (K, q)
-    columns: Any  # of the standardised inputs (p,)
-    scales: Any = 1.0  # of these
-    starts: Any = 0.0
+    kind: str
+    width: int
+    text: str
+    array: str = ""  # that they are in, where they are stored
 
 
 def to_c(model: Any, path: str | Path, *, precision: str | None = None, force: bool = False) -> str:
-    """Write the predictions of a fitted regression, or the scores of principal components, as C99.
+    """Write the predictions of a fitted model, or the scores of principal components, as C99.
 
-    The file has `void predict(const double *x, double *y)` of a row x (p,), whose y (q,) is as of
-    `predict`, and `void predict_rows(long n, const double *x, double *y)` of rows one after
-    another.  Any thread may call them.  Parameters and features are those of `to_onnx`.
+    The file has `void predict(const double *x, double *y)` of a row x (p,), and
+    `void predict_rows(long n, const double *x, double *y)` of rows one after another.  What y is,
+    parameters, and models that can be written are as of `to_onnx`.  Any thread may call them.
 
     Returns
     -------
@@ -66,215 +102,161 @@ def to_c(model: Any, path: str | Path, *, precision: str | None = None, force: b
     Raises
     ------
     ParameterError
-        If the model is a classifier, or its features have no such form.
+        If functions of C do not express the features.
     OutputError
         If the file exists and `force` is not given, or cannot be written.
     """
-    predictor, output, rule = exported(model, "a C file", precision)
-    if rule is not None:
-        raise ParameterError(
-            "a C file is of a regression or of principal components, not of a classifier; write "
-            "an ONNX file (--out MODEL.onnx)."
-        )
-    source = _source(predictor, output)
+    graph, (value, output, _, shapes, facts) = exported(model, "a C file", precision, "double")
+    source = _Source(graph, shapes[0][1]).text(value, output, facts.get("classes", ""))
     with replacing(path, force=force) as temporary:
         temporary.write_text(source)
-    return output
+    return str(output)
 
 
-def _source(predictor: Predictor, output: str) -> str:
-    form, q, p = exported_form(predictor), predictor.n_targets, predictor.feature_map.n_features
-    inner: Any = form.feature_map
-    standardizer = Standardizer(np.arange(p), np.zeros(p), np.ones(p), p)
-    if isinstance(inner, Standardized):
-        inner, standardizer = inner.inner, inner.standardizer
-    real = "float" if form.dtype == np.float32 else "double"
-    parts = list(_parts(inner, form.coef.astype(float)))
-    start = form.constant - np.broadcast_to(form.shift, len(form.coef)) @ form.coef.astype(float)
-    calls = "".join(f"    part_{i}(u, y);\n" for i in range(len(parts)))
-    ends = predictor.limits or (-math.inf, math.inf)
-    least, most = (repr(end).replace("inf", "INFINITY") for end in ends)
-    waves = _wave(real) if isinstance(inner, (Cosines, SpectralFeatures)) else ""
-    functions = "".join(_function(i, part, real) for i, part in enumerate(parts))
-    return f"""\
-/* {output} of {p} inputs, by streamkern {__version__}.
+class _Source:
+    """A graph as C: numbers that are used once stay expressions, and others are stored."""
 
-   void predict(const double *x, double *y): x has {p} numbers, and y {q}.
+    def __init__(self, graph: Graph, p: int) -> None:
+        self.constants, self.arrays, self.steps = graph.constants, list[str](), list[str]()
+        uses = Counter(name for node in graph.nodes for name in node.inputs)
+        self.p = p
+        self.values = {"X": Value("double", p, "x[k]" if p > 1 else "x[0]", "x")}
+        for node in graph.nodes:
+            value = getattr(self, f"_{node.operator.lower()}", self._each)(node)
+            if uses[node.name] > 1 or len(value.text) > _LONGEST:
+                value = self._stored(value, node.name)
+            self.values[node.name] = value
+
+    def text(self, value: str, output: str, labels: str) -> str:
+        made, p = self.values[value], self.p
+        set_y = f"y[k] = {made.text}; if (!isfinite(y[k])) y[k] = NAN;"
+        self.steps.append(_loop(made.width, set_y))
+        body = "\n    ".join(self.steps)
+        helpers = "\n".join(text for name, text in _helpers() if f"{name}(" in body)
+        labels = f", classes {labels}".replace("*/", "*\\/") * bool(labels)
+        return f"""\
+/* {output} by streamkern {__version__}{labels}
+
+   void predict(const double *x, double *y): x has {p} numbers, and y {made.width}.
    void predict_rows(long n, const double *x, double *y): n rows, one after another.
 
-   y is NaN where an input that counts is not finite.  Compile with cc -O3 -march=native, and link
-   with -lm. */
+   Compile with cc -O3 -march=native, and link with -lm.  y is NaN where it is not finite. */
 
 #include <math.h>
 
-typedef {real} real;
-
-{waves}{functions}void predict(const double *x, double *y)
+{helpers}
+{"".join(self.arrays)}
+void predict(const double *x, double *y)
 {{
-    {_array("start", start)}
-    double wrong = 0.0; /* NaN where an input is not finite */
-{_standardised(standardizer)}
-    for (int t = 0; t < {q}; t++) y[t] = start[t] + wrong;
-{calls}    for (int t = 0; t < {q}; t++) {{
-        if (!isfinite(y[t])) y[t] = NAN;
-        if (y[t] < {least}) y[t] = {least};
-        if (y[t] > {most}) y[t] = {most};
-    }}
+    {body}
 }}
 
 void predict_rows(long n, const double *x, double *y)
 {{
-    for (long i = 0; i < n; i++) predict(x + i * {p}, y + i * {q});
+    for (long i = 0; i < n; i++) predict(x + {p} * i, y + {made.width} * i);
 }}
 """
 
+    def _given(self, node: Node, n_inputs: int | None = None) -> list[Value]:
+        names = node.inputs[:n_inputs]
+        return [self.values.get(name) or self._constant(name) for name in names]
 
-def _parts(feature_map: Any, coef: Floats) -> Iterator[Part]:
-    """Yield the parts whose sum is the function of features phi(x) / scale with coefficients."""
-    columns = np.arange(feature_map.n_features)
-    if isinstance(feature_map, Identity):
-        yield Part("v[j] * z", "a", coef.T, np.eye(coef.shape[1]), columns)
-    elif isinstance(feature_map, KernelColumns):
-        yield from _at_landmarks(feature_map.kernel, feature_map.landmarks, coef, columns)
-    elif isinstance(feature_map, (Cosines, SpectralFeatures)):
-        if isinstance(feature_map, SpectralFeatures) and feature_map.paired:
-            feature_map = feature_map.subset(np.arange(feature_map.n_components))
-        if isinstance(feature_map, Cosines) and feature_map.amplitudes is not None:
-            coef = coef * feature_map.amplitudes[:, None]
-        turns, starts = feature_map.frequencies / math.tau, feature_map.phases / math.tau % 1.0
-        yield Part("v[j] * z", "wave(a)", turns, coef, columns, starts=starts)
-    else:
-        refuse_map(feature_map, C)
+    def _constant(self, name: str) -> Value:
+        array = self.constants[name]
+        kind = _kind(array.dtype)
+        if array.size == 1:
+            text = str(array.ravel()[0]).replace("inf", "INFINITY").replace("nan", "NAN")
+            value = Value(kind, 1, f"({text}{_SUFFIXES[kind] * text[-1].isdigit()})")
+        else:
+            value = Value(kind, array.size, f"{name}[k]", self._held(name, array))
+        self.values[name] = value
+        return value
 
+    def _held(self, name: str, array: Array) -> str:
+        """Hold an array, in decimals that are read as the same bits again."""
+        kind = _kind(array.dtype)
+        held = ",\n".join(np.char.add(array.ravel().astype(str), _SUFFIXES[kind]).tolist())
+        self.arrays.append(f"static const {kind} {name}[{array.size}] = {{{held}}};\n")
+        return name
 
-def _at_landmarks(kernel: Any, landmarks: Floats, coef: Floats, columns: Any) -> Iterator[Part]:
-    if isinstance(kernel, kernels.Sum):
-        for share, part, some in kernel.scaled_parts:
-            yield from _at_landmarks(part, landmarks[:, some], share * coef, columns[some])
-        return
-    step, scales = "(v[j] - z) * (v[j] - z)", np.ones(len(columns))
-    if isinstance(kernel, (kernels.Linear, kernels.Polynomial)):
-        step = "v[j] * z"
-    else:
-        scales = 1.0 / kernel.scales(len(columns))
-        step = "fabs(v[j] - z)" if isinstance(kernel, kernels.Laplacian) else step
-    value = kernel_value(_operation, kernel, "a", C)
-    yield Part(step, value, landmarks * scales, coef, columns, scales)
+    def _made(self, kind: str, width: int, name: str, step: str, room: int = 0) -> Value:
+        """Store numbers that a step of C makes, with room for more."""
+        self.steps += [f"{kind} {name}[{room or width}];", step]
+        return Value(kind, width, f"{name}[k]" if width > 1 else f"{name}[0]", name)
 
+    def _stored(self, value: Value, name: str, kind: str = "") -> Value:
+        if value.array and kind in ("", value.kind):
+            return value
+        step = _loop(value.width, f"{name}[k] = {value.text};")
+        return self._made(kind or value.kind, value.width, name, step)
 
-def _operation(name: str, *values: Any) -> str:
-    return _OPERATIONS[name].format(*(v if isinstance(v, str) else repr(float(v)) for v in values))
+    def _each(self, node: Node) -> Value:
+        given = self._given(node)
+        kind = next((value.kind for value in given if value.kind != "long"), "long")
+        if node.operator in ("Cast", "IsInf"):
+            kind = _kind(node.attributes.get("to", np.dtype(np.int64)))
+        if node.operator == "Sum":
+            text = f"({' + '.join(value.text for value in given)})"
+        else:
+            suffix = _SUFFIXES[given[0].kind]
+            texts = (value.text for value in given)
+            text = _EACH[node.operator].format(*texts, f=suffix, kind=kind)
+        return Value(kind, max(value.width for value in given), text)
 
+    def _gather(self, node: Node) -> Value:
+        rows, places = self._given(node)
+        rows = self._stored(rows, f"{node.name}_of")
+        return Value(rows.kind, places.width, f"{rows.array}[{places.text}]")
 
-def _wave(real: str) -> str:
-    """Return the cosine of an angle in turns, cos(2 pi t) = sin(2 pi (1/4 - |t|)) by its series.
+    def _concat(self, node: Node) -> Value:
+        given, width, steps = self._given(node), 0, list[str]()
+        for each in given:
+            steps.append(_loop(each.width, f"{node.name}[{width} + k] = {each.text};"))
+            width += each.width
+        return self._made(given[0].kind, width, node.name, "\n    ".join(steps))
 
-    Compilers make it of many angles at a time, which they do not with the cosine of a library.
-    """
-    f, degrees = "f" * (real == "float"), range(1, 2 * _TERMS[real], 2)
-    *series, last = ((-1) ** (d // 2) * math.tau**d / math.factorial(d) for d in degrees)
-    steps = "".join(f"    v = v * q + {c!r}{f};\n" for c in reversed(series))
-    return f"""\
-static real wave(real t) /* cos(2 pi t) */
-{{
-    const real s = 0.25{f} - fabs{f}(t - rint{f}(t)), q = s * s;
-    real v = {last!r}{f};
-{steps}    return v * s;
-}}
+    def _softmax(self, node: Node) -> Value:
+        rows = self._stored(self._given(node)[0], f"{node.name}_of")
+        step = f"softmax({rows.width}, {rows.array}, {node.name});"
+        return self._made("double", rows.width, node.name, step)
 
-"""
+    def _reducesum(self, node: Node) -> Value:
+        value, name = self._given(node, 1)[0], node.name
+        step = f"{name}[0] = 0.0; " + _loop(value.width, f"{name}[0] += {value.text};")
+        return self._made("double", 1, name, step)
 
-
-def _function(i: int, part: Part, real: str) -> str:
-    """Return what adds a part to predictions, some of its points at a time."""
-    (K, p), q, m = part.points.shape, part.coef.shape[1], _AT_ONCE
-    n = -(-K // m)
-
-    def blocks(values: Floats) -> Floats:  # (n, numbers a point, m)
-        filled = np.pad(values, ((0, n * m - K), (0, 0)))
-        return filled.reshape(n, m, -1).swapaxes(1, 2)
-
-    starts = np.broadcast_to(part.starts, K)[:, None]
-    return f"""\
-static real value_{i}(real a) {{ return {part.value}; }}
-
-static void part_{i}(const real *u, double *y)
-{{
-    {_array("points", blocks(part.points), real)}
-    {_array("starts", blocks(starts)[:, 0], real)}
-    {_array("coef", blocks(part.coef))}
-    {_array("columns", part.columns, "int")}
-    {_array("scales", np.broadcast_to(part.scales, p), real)}
-    real v[{p}];
-    for (int j = 0; j < {p}; j++) v[j] = u[columns[j]] * scales[j];
-    for (int b = 0; b < {n}; b++) {{
-        real a[{m}];
-        for (int k = 0; k < {m}; k++) a[k] = starts[b][k];
-        for (int j = 0; j < {p}; j++)
-            for (int k = 0; k < {m}; k++) {{
-                const real z = points[b][j][k];
-                a[k] += {part.step};
-            }}
-        for (int k = 0; k < {m}; k++) a[k] = value_{i}(a[k]);
-        for (int t = 0; t < {q}; t++) {{
-            double sums[{m}];
-            for (int k = 0; k < {m}; k++) sums[k] = coef[b][t][k] * a[k];
-            for (int half = {m // 2}; half; half /= 2)
-                for (int k = 0; k < half; k++) sums[k] += sums[k + half];
-            y[t] += sums[0];
-        }}
-    }}
-}}
-
-"""
+    def _matmul(self, node: Node) -> Value:
+        matrix, name = self.constants[node.inputs[1]], node.name
+        (p, q), kind = matrix.shape, _kind(matrix.dtype)
+        f, rows = _SUFFIXES[kind], self._stored(self._given(node, 1)[0], f"{name}_of", kind)
+        if q < _AT_ONCE:
+            held = self._held(f"{name}_by", matrix.T)
+            step = _loop(q, f"{name}[k] = dot{f}({p}, {rows.array}, {held} + {p} * k);")
+            return self._made("double", q, name, step)
+        n = -(-q // _AT_ONCE)
+        filled = np.pad(matrix, ((0, 0), (0, n * _AT_ONCE - q))).reshape(p, n, _AT_ONCE)
+        held, n = self._held(f"{name}_by", filled.swapaxes(0, 1)), n * _AT_ONCE
+        return self._made(
+            kind, q, name, f"times{f}({n}, {p}, {rows.array}, {held}, {name});", room=n
+        )
 
 
-def _standardised(standardizer: Standardizer) -> str:
-    """Return what makes standardised inputs u of x, with differences in double."""
-    linear, bound, knots = standardizer.linear, standardizer.bound, standardizer.knots
-    n, held = len(standardizer.columns), [_array("columns", standardizer.columns, "int")]
-    held += [_array("mean", standardizer.mean), _array("scales", 1.0 / standardizer.deviation)]
-    bend = ""
-    if bound is not None:
-        bend = f"""
-        if (fabs(v[j]) > {FARTHEST!r}) v[j] = copysign({FARTHEST!r}, v[j]);
-        v[j] /= sqrt(1.0 + (v[j] / {bound!r}) * (v[j] / {bound!r}));"""
-    if knots is not None:
-        held += [_array("places", knots[0]), _array("values", knots[1])]
-        bend += f"""
-        double bent = values[j][0];
-        for (int i = 1; i < {knots.shape[2]}; i++) {{ /* straight from one knot to the next */
-            double way = (v[j] - places[j][i - 1]) / (places[j][i] - places[j][i - 1]);
-            way = way < 0.0 ? 0.0 : way > 1.0 ? 1.0 : way;
-            bent += way * (values[j][i] - values[j][i - 1]);
-        }}
-        v[j] = bent;"""
-    if linear is not None and linear.ndim == 2:
-        held.append(_array("metric", linear.T))
-        made = f"""real u[{len(linear)}] = {{0}};
-    for (int j = 0; j < {n}; j++)
-        for (int i = 0; i < {len(linear)}; i++) u[i] += metric[j][i] * v[j];"""
-    else:
-        held.append(_array("metric", np.ones(n) if linear is None else linear))
-        made = f"real u[{n}];\n    for (int j = 0; j < {n}; j++) u[j] = metric[j] * v[j];"
-    arrays = "\n    ".join(held)
-    return f"""\
-    {arrays}
-    double v[{n}];
-    for (int j = 0; j < {n}; j++) {{
-        v[j] = (x[columns[j]] - mean[j]) * scales[j];
-        wrong += 0.0 * v[j];{bend}
-    }}
-    {made}"""
+def _loop(n: int, step: str) -> str:
+    return f"for (int k = 0; k < {n}; k++) {{ {step} }}"
 
 
-def _array(name: str, values: Any, kind: str = "double") -> str:
-    """Return a constant array of C, in decimals that are read as the same bits again."""
-    array = np.asarray(values, _TYPES[kind])
-    texts = np.char.add(array.astype(str), "f" * (kind == "float")).tolist()
-    sizes = "".join(f"[{size}]" for size in array.shape)
-    return f"static const {kind} {name}{sizes} = {_braced(texts)};"
+def _kind(dtype: Any) -> str:
+    return {"i": "long", "f": "float" if dtype.itemsize == 4 else "double"}[dtype.kind]
 
 
-def _braced(values: Any) -> str:
-    return values if isinstance(values, str) else "{" + ",\n".join(map(_braced, values)) + "}"
+def _helpers() -> list[tuple[str, str]]:
+    """Return functions of C by name, those first that others call."""
+    found = [("", _ENDS), ("softmax", _SOFTMAX)]
+    for kind, n_terms in _TERMS.items():
+        degrees, f = range(2 * n_terms - 1, 0, -2), _SUFFIXES[kind]
+        series = ((-1) ** (d // 2) * math.tau**d / math.factorial(d) for d in degrees)
+        steps = "".join(f"    v = v * q + {each!r}{f};\n" for each in series)
+        how = {"kind": kind, "f": f, "at_once": _AT_ONCE, "turn": 1 / math.tau, "steps": steps}
+        named = {"dot": _DOT, "times": _TIMES, "wave": _WAVE}
+        found += [(name + f, text.format(**how)) for name, text in named.items()]
+    return found

@@ -1,17 +1,25 @@
 """ONNX export: predictions as graphs that many runtimes take."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.extensions.export.exported import PRECISIONS, exported, exported_form
+from streamkern.errors import ParameterError
+from streamkern.estimators.loading import fitted_of
 from streamkern.extensions.export.onnx_graph import Graph, feature_parts
-from streamkern.features import KernelColumns
-from streamkern.predict.predictor import Predictor
+from streamkern.features import KernelColumns, Standardized
 from streamkern.storage.outputs import replacing
+
+_PRECISIONS: dict[str, Any] = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
+_OUTPUTS = {
+    "RandomFeatureClassifier": "y_proba",
+    "RandomFeatureRidge": "y_pred",
+    "RandomFeaturePCA": "scores",
+}
 
 
 def to_onnx(
@@ -48,25 +56,44 @@ def to_onnx(
     OutputError
         If the file exists and `force` is not given, or cannot be written, or onnx is missing.
     """
-    predictor, output, rule = exported(model, "an ONNX file", precision)
-    graph = _graph(predictor, output, rule)
+    graph, whole = exported(model, "an ONNX file", precision)
+    made = graph.model(*whole)
     with replacing(path, force=force) as temporary:
-        temporary.write_bytes(graph.SerializeToString())
-    return output
+        temporary.write_bytes(made.SerializeToString())
+    return str(whole[1])
 
 
-def _graph(predictor: Predictor, output: str, rule: Any) -> Any:
-    """Return the graph of constant + (phi(x) / scale - shift)^T coef, the form of a prediction.
+def exported(
+    model: Any, file: str, precision: str | None, rows_in: str | None = None
+) -> tuple[Graph, Any]:
+    """Return a graph, and what `Graph.model` takes, of constant + (phi(x) / scale - shift)^T coef.
 
-    With the rule of a classifier it goes on to the probabilities of classes.
+    With the rule of a classifier it goes on to the probabilities of classes.  Rows, and what it
+    gives, are in the precision `rows_in`, by default that of the features.
     """
-    form, p, q = exported_form(predictor), predictor.feature_map.n_features, predictor.n_targets
-    outside = inside = PRECISIONS[predictor.precision]
+    fitted: Any = fitted_of(model)
+    output = _OUTPUTS.get(getattr(fitted, "estimator", ""))
+    if output is None:
+        raise ParameterError(
+            f"{file} is of a fitted RandomFeatureRidge, RandomFeatureClassifier or "
+            f"RandomFeaturePCA, not of {type(fitted).__name__}; fit one first."
+        )
+    if precision not in (None, *_PRECISIONS):
+        raise ParameterError(
+            f"precision must be 'single' or 'double', not {precision!r}; choose one."
+        )
+    predictor = replace(fitted.predictor, precision=precision or fitted.predictor.precision)
+    form, rule, q = predictor.form, getattr(fitted, "rule", None), predictor.n_targets
+    inside = _PRECISIONS[predictor.precision]
+    outside = _PRECISIONS[rows_in or predictor.precision]
     if isinstance(getattr(form.feature_map, "inner", form.feature_map), KernelColumns):
-        inside = PRECISIONS["double"]
+        # Coefficients of values at landmarks are large and cancel.
+        form, inside = replace(predictor, precision="double").form, _PRECISIONS["double"]
     graph = Graph(inside)
     sums = [graph.constant(form.constant, np.float64)]
-    rows = "X" if inside == outside else graph.cast("X", inside)
+    # Rows that are standardised are made double as they come.
+    as_given = inside == outside or isinstance(form.feature_map, Standardized)
+    rows = "X" if as_given else graph.cast("X", inside)
     for features, columns in feature_parts(graph, form.feature_map, rows):
         values = features
         if np.any(form.shift):
@@ -77,7 +104,7 @@ def _graph(predictor: Predictor, output: str, rule: Any) -> Any:
         sums.append(graph.cast(graph("MatMul", values, coef), np.float64))
     total, shape, facts = graph("Sum", *sums), ["n", q], {}
     if rule is not None:
-        graph.dtype = PRECISIONS["double"]
+        graph.dtype = _PRECISIONS["double"]
         total, shape = _probabilities(graph, rule, total), ["n", len(rule.classes)]
         facts = {"classes": json.dumps(rule.classes.as_dict()["values"])}
     if predictor.limits is not None:
@@ -88,7 +115,8 @@ def _graph(predictor: Predictor, output: str, rule: Any) -> Any:
     if predictor.flat and rule is None:
         total, shape = graph("Squeeze", total, graph.constant([1], np.int64)), ["n"]
     facts |= {"map": form.feature_map.name, "precision": predictor.precision}
-    return graph.model(total, output, outside, (["n", p], shape), facts)
+    shapes = ["n", predictor.feature_map.n_features], shape
+    return graph, (total, output, outside, shapes, facts)
 
 
 def _probabilities(graph: Graph, rule: Any, scores: str) -> str:

@@ -1,8 +1,9 @@
 """ONNX graphs, a node at a time, and those of feature maps."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from streamkern import kernels
 from streamkern._typing import Array, Floats
 from streamkern._version import __version__
 from streamkern.errors import OutputError, ParameterError
-from streamkern.extensions.export.exported import ONNX, kernel_value, refuse_map
 from streamkern.features import (
     Cosines,
     FeatureMap,
@@ -29,12 +29,54 @@ _MOST_BYTES = 2_000_000_000
 _OPERATORS, _FORMAT = 17, 8
 # Frequencies whose waves are made together, as predictions add up their products.
 _PANEL = 1024
+# Coefficients of the polynomials in a of Matern kernels, of which exp(-a) is the other factor.
+_MATERN: dict[float, tuple[float, ...]] = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1.0 / 3.0, 1.0, 1.0)}
+
+
+class Node(NamedTuple):
+    operator: str
+    inputs: Sequence[str]
+    name: str  # of its value
+    attributes: Mapping[str, Any]
 
 
 class Graph:
     """Nodes and constants of an ONNX graph of one input, named `X`; values go by their names."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+        self.nodes: list[Node] = []
+        self.constants: dict[str, Array] = {}
+
+    def __call__(self, operator: str, *values: str | Floats | float, **attributes: Any) -> str:
+        """Add a node, of values and of arrays that become constants, and return its value."""
+        name = f"{operator.lower()}_{len(self.nodes)}"
+        inputs = [each if isinstance(each, str) else self.constant(each) for each in values]
+        self.nodes.append(Node(operator, inputs, name, attributes))
+        return name
+
+    def constant(self, values: Any, dtype: Any = None) -> str:
+        """Add an array or number, in the graph's dtype or another, and return its name."""
+        array = np.ascontiguousarray(values, dtype=dtype or self.dtype)
+        name = f"constant_{len(self.constants)}"
+        self.constants[name] = array.reshape(np.shape(values))  # numbers stay numbers
+        return name
+
+    def cast(self, value: str, dtype: Any) -> str:
+        return self("Cast", value, to=np.dtype(dtype))
+
+    def columns(self, rows: str, places: Sequence[int] | Array) -> str:
+        return self("Gather", rows, self.constant(places, np.int64), axis=1)
+
+    def model(
+        self, value: str, output: str, dtype: Any, shapes: tuple[Any, Any], facts: Mapping[str, str]
+    ) -> Any:
+        """Return the whole, which gives a value by the name of an output, as a checked model."""
+        if sum(array.nbytes for array in self.constants.values()) > _MOST_BYTES:
+            raise ParameterError(
+                f"the model takes more than the {in_words(_MOST_BYTES)} that an ONNX file holds; "
+                f"fit one of fewer components."
+            )
         try:
             import onnx
         except ImportError as error:
@@ -42,55 +84,22 @@ class Graph:
                 "ONNX files need the package onnx, which is not installed; install it with pip "
                 "install 'streamkern[onnx]'."
             ) from error
-        self.onnx: Any = onnx
-        self.dtype = dtype
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.n_bytes = 0
-
-    def __call__(self, operator: str, *values: str | Floats | float, **attributes: Any) -> str:
-        """Add a node, of values and of arrays that become constants, and return its value."""
-        name = f"{operator.lower()}_{len(self.nodes)}"
-        inputs = [each if isinstance(each, str) else self.constant(each) for each in values]
-        node = self.onnx.helper.make_node(operator, inputs, [name], name=name, **attributes)
-        self.nodes.append(node)
-        return name
-
-    def constant(self, values: Any, dtype: Any = None) -> str:
-        """Add an array or number, in the graph's dtype or another, and return its name."""
-        array = np.ascontiguousarray(values, dtype=dtype or self.dtype)
-        self.n_bytes += array.nbytes
-        if self.n_bytes > _MOST_BYTES:
-            raise ParameterError(
-                f"the model takes more than the {in_words(_MOST_BYTES)} that an ONNX file holds; "
-                f"fit one of fewer components."
-            )
-        name = f"constant_{len(self.constants)}"
-        array = array.reshape(np.shape(values))  # numbers stay numbers
-        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
-        return name
-
-    def cast(self, value: str, dtype: Any) -> str:
-        return self("Cast", value, to=self._type(dtype))
-
-    def columns(self, rows: str, places: Sequence[int] | Array) -> str:
-        return self("Gather", rows, self.constant(places, np.int64), axis=1)
-
-    def _type(self, dtype: Any) -> int:
-        return int(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
-
-    def model(
-        self, value: str, output: str, dtype: Any, shapes: tuple[Any, Any], facts: Mapping[str, str]
-    ) -> Any:
-        """Return the whole, which gives a value by the name of an output, as a checked model."""
-        helper, kind = self.onnx.helper, self._type(dtype)
-        last = helper.make_node("Identity", [value], [output], name=output)
-        given, found = (
-            [helper.make_tensor_value_info(name, kind, shape)]
+        helper, kind_of = onnx.helper, onnx.helper.np_dtype_to_tensor_dtype
+        nodes = []
+        for operator, inputs, name, given in [*self.nodes, Node("Identity", [value], output, {})]:
+            attributes = {k: kind_of(v) if k == "to" else v for k, v in given.items()}
+            nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
+        begin, end = (
+            [helper.make_tensor_value_info(name, kind_of(np.dtype(dtype)), shape)]
             for name, shape in zip(("X", output), shapes, strict=True)
         )
-        nodes = [*self.nodes, last]
-        graph = helper.make_graph(nodes, "streamkern", given, found, initializer=self.constants)
+        used = {name for node in self.nodes for name in node.inputs}
+        constants = [
+            onnx.numpy_helper.from_array(array, name)
+            for name, array in self.constants.items()
+            if name in used  # runtimes warn of others
+        ]
+        graph = helper.make_graph(nodes, "streamkern", begin, end, initializer=constants)
         model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", _OPERATORS)],
@@ -99,7 +108,7 @@ class Graph:
             producer_version=__version__,
         )
         helper.set_model_props(model, dict(facts))
-        self.onnx.checker.check_model(model, full_check=True)
+        onnx.checker.check_model(model, full_check=True)
         return model
 
 
@@ -115,7 +124,10 @@ def feature_parts(graph: Graph, feature_map: FeatureMap, rows: str) -> Iterator[
     elif isinstance(feature_map, KernelColumns):
         yield _similarities(graph, feature_map.kernel, feature_map.landmarks, rows), slice(None)
     else:
-        refuse_map(feature_map, ONNX)
+        raise ParameterError(
+            f"the map {feature_map.name!r} is more than operators of ONNX express here; take "
+            f"Fourier features, landmarks of a kernel of the Euclidean distance, or identity."
+        )
 
 
 def _standardised(graph: Graph, standardizer: Standardizer, rows: str) -> str:
@@ -188,22 +200,42 @@ def _similarities(graph: Graph, kernel: kernels.Kernel, landmarks: Floats, rows:
         ]
         return reduce(partial(graph, "Add"), terms)
     if isinstance(kernel, (kernels.Linear, kernels.Polynomial)):
-        a = graph("MatMul", rows, landmarks.T)
-    elif isinstance(kernel, kernels.Laplacian):
+        products = graph("MatMul", rows, landmarks.T)
+        if isinstance(kernel, kernels.Linear):
+            return products
+        return graph("Pow", graph("Add", products, kernel.constant), kernel.degree)
+    if isinstance(kernel, kernels.Laplacian):
         scales = kernel.scales(landmarks.shape[1])
         rows, about = graph("Div", rows, scales), landmarks / scales
         apart = [
             graph("Abs", graph("Sub", graph.columns(rows, [j]), about[None, :, j]))
             for j in range(len(scales))
         ]
-        a = reduce(partial(graph, "Add"), apart)
-    else:
-        a = _squares(graph, kernel, landmarks, rows)
-    value: str = kernel_value(graph, kernel, a, ONNX)
-    return value
+        return graph("Exp", graph("Neg", reduce(partial(graph, "Add"), apart)))
+    return _radial(graph, kernel, landmarks, rows)
 
 
-def _squares(graph: Graph, kernel: Any, landmarks: Floats, rows: str) -> str:
+def _radial(graph: Graph, kernel: kernels.Kernel, landmarks: Floats, rows: str) -> str:
+    if isinstance(kernel, kernels.Gaussian):
+        return graph("Exp", graph("Mul", _squares(graph, kernel, landmarks, rows), -0.5))
+    if isinstance(kernel, (kernels.RationalQuadratic, kernels.InverseMultiquadric)):
+        over = graph("Mul", _squares(graph, kernel, landmarks, rows), 0.5 / kernel.shape)
+        return graph("Pow", graph("Add", over, 1.0), -kernel.shape)
+    if isinstance(kernel, kernels.Matern) and kernel.nu in _MATERN:
+        distances = graph("Sqrt", _squares(graph, kernel, landmarks, rows))
+        a = graph("Mul", distances, math.sqrt(2.0 * kernel.nu))
+        first, *others = _MATERN[kernel.nu]
+        polynomial = graph.constant(first)
+        for coefficient in others:  # by Horner's rule
+            polynomial = graph("Add", graph("Mul", polynomial, a), coefficient)
+        return graph("Mul", graph("Exp", graph("Neg", a)), polynomial)
+    raise ParameterError(
+        f"the kernel {kernel.name!r} at landmarks is more than operators of ONNX express here; "
+        f"take Fourier features, or the Gaussian or Laplacian kernel."
+    )
+
+
+def _squares(graph: Graph, kernel: kernels.RadialKernel, landmarks: Floats, rows: str) -> str:
     """Add squared distances, |x|^2 - 2 x z + |z|^2 about the landmarks' mean, of scaled rows."""
     centre, scales = landmarks.mean(axis=0), kernel.scales(landmarks.shape[1])
     about = (landmarks - centre) / scales

@@ -156,19 +156,6 @@ def test_a_row_that_is_not_finite_is_nan_in_c_and_others_keep_their_range(option
     assert np.allclose(answer, said, rtol=1e-9, equal_nan=True)
 
 
-def test_what_c_does_not_express_is_refused(tmp_path):
-    X, y = rows()
-    path, labels = tmp_path / "model.c", y[:, 0] > 50
-    with pytest.raises(ParameterError, match="not of a classifier"):
-        streamkern.to_c(harvests.classifier().fit(X, labels), path)
-    options = {"feature_map": "nystroem", "kernel": Matern(2.0, nu=2.0)}
-    with pytest.raises(ParameterError, match=r"'matern.*' at landmarks is more than functions of C"):
-        streamkern.to_c(ridge(**options).fit(X, y), path)
-    with pytest.raises(ParameterError, match="the map 'trend' is more than functions of C"):
-        streamkern.to_c(ridge(feature_map="grid", trend="linear").fit(X, y), path)
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("calibration", ["spline", "sigmoid", "isotonic", None])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_classifier_gives_the_probabilities_of_its_classes(n_classes, calibration, tmp_path):
@@ -188,6 +175,11 @@ def test_a_classifier_gives_the_probabilities_of_its_classes(n_classes, calibrat
         assert np.abs(answer - said).max() < tolerance
         inputs[3, 0] = np.nan
         assert np.flatnonzero(np.isnan(answers(path, inputs)).all(axis=1)).tolist() == [3]
+        in_c = tmp_path / f"{precision}.c"
+        streamkern.to_c(model, in_c, precision=precision)
+        inputs = inputs.astype(float)
+        assert np.nanmax(np.abs(answers_in_c(in_c, inputs, n_classes) - said)) < tolerance
+        assert np.flatnonzero(np.isnan(answers_in_c(in_c, inputs, n_classes)[:, 0])) == [3]
     facts = {each.key: each.value for each in onnx.load(path).metadata_props}
     assert json.loads(facts["classes"]) == model.classes_.tolist()
     model.save(tmp_path / "model.h5")
@@ -204,8 +196,10 @@ def test_a_classifier_gives_the_probabilities_of_its_classes(n_classes, calibrat
 )
 def test_what_has_no_graph_is_refused_in_a_sentence(options, said, tmp_path):
     X, y = rows()
-    with pytest.raises(ParameterError, match=said):
-        streamkern.to_onnx(ridge(**options).fit(X, y), tmp_path / "model.onnx")
+    model = ridge(**options).fit(X, y)
+    for write in (streamkern.to_onnx, streamkern.to_c):
+        with pytest.raises(ParameterError, match=said):
+            write(model, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
 
