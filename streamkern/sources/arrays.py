@@ -49,6 +49,8 @@ def as_source(
 
 def as_rows(X: Any) -> Any:
     """Return rows to predict: a Dask array of what is lazy, which it stays, else an array."""
+    if type(X) is np.ndarray and X.dtype.kind == "f" and X.ndim == 2 and X.size:
+        return X
     return as_numbers(lazy_array("X", X)) if is_lazy(X) else ArraySource(X).X
 
 

@@ -227,7 +227,7 @@ def keeps_coordinates(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def with_coordinates(made: Any, X: Any) -> Any:
     """Return what was made of rows with their dimension and coordinates, if they are xarray's."""
-    if not _kind(X, {"xarray.DataArray", "xarray.Dataset"}):
+    if isinstance(X, np.ndarray) or not _kind(X, {"xarray.DataArray", "xarray.Dataset"}):
         return made
     if isinstance(made, tuple):
         return tuple(with_coordinates(each, X) for each in made)
