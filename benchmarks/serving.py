@@ -5,8 +5,8 @@ array and of a data frame, by `predictor_`, by ONNX Runtime, by exported C (`cc 
 and by scikit-learn's RBFSampler and Ridge; by LightGBM (500 trees) where it is installed.  They
 take turns in one run.  Figures are microseconds a row: the median, and the 99th percentile of
 single rows; `apart` is the largest difference to the estimator, over the standard deviation.  Then
-a new process loads each model and predicts a row: seconds from its start, and whether Dask came
-with it.
+a new process loads each model and predicts a row, as an estimator or a predictor: seconds from its
+start, and which of Dask and scikit-learn came with it.
 """
 
 import argparse
@@ -38,8 +38,8 @@ _NEW_PROCESS = """
 import sys, time
 import numpy as np
 import streamkern
-streamkern.load(sys.argv[1]).predict(np.zeros((1, int(sys.argv[2]))))
-print(time.time() - float(sys.argv[3]), *sorted({"dask", "distributed"} & sys.modules.keys()))
+getattr(streamkern, sys.argv[4])(sys.argv[1]).predict(np.zeros((1, int(sys.argv[2]))))
+print(time.time() - float(sys.argv[3]), *sorted({"dask", "sklearn"} & sys.modules.keys()))
 """
 
 Predict = Callable[[Any], Any]
@@ -95,9 +95,12 @@ def measure(X: Any, y: Any, batch: Any, D: int, folder: Path) -> None:
         same = "" if name in _OTHERS else f"{apart:>10.0e}"
         print(f"{name:16}{figures[0]:>12.1f}{figures[1]:>10.1f}{a_row:>12.2f}{same}")
     model.save(folder / "model.h5", compact=True)
-    started = [new_process(folder / "model.h5", p) for _ in range(5)]
-    seconds, modules = np.median([float(each[0]) for each in started]), started[0][1:]
-    print(f"new process: {seconds:.2f} s, with {' and '.join(modules) or 'no Dask'}", flush=True)
+    started: dict[str, list[list[str]]] = {"load": [], "load_predictor": []}
+    for name in 5 * list(started):
+        started[name].append(new_process(name, folder / "model.h5", p))
+    for name, found in started.items():
+        seconds, modules = np.median([float(each[0]) for each in found]), found[0][1:]
+        print(f"new process, {name}: {seconds:.2f} s, imports {' '.join(modules) or 'neither'}")
 
 
 def exported(model: Any, folder: Path) -> dict[str, Predict]:
@@ -143,9 +146,9 @@ def in_turns(contenders: dict[str, Predict], rows: Any, turns: int, calls: int) 
     return found
 
 
-def new_process(path: Path, p: int) -> list[str]:
+def new_process(name: str, path: Path, p: int) -> list[str]:
     """Return the seconds to the first prediction of a new process, and what came with it."""
-    command = [sys.executable, "-c", _NEW_PROCESS, str(path), str(p), str(time.time())]
+    command = [sys.executable, "-c", _NEW_PROCESS, str(path), str(p), str(time.time()), name]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
 

@@ -42,6 +42,7 @@ from streamkern.kernels import (
 )
 from streamkern.models.data_moments import DataMoments, load_moments
 from streamkern.monitor import progress
+from streamkern.predict.stored_predictor import load_predictor
 from streamkern.sources import open_hdf5
 from streamkern.statistics import ColumnStatistics, Moments
 
@@ -54,7 +55,7 @@ __all__ = [
     "QuasiRandomFourierFeatures", "RandomFeatureAdaBoost", "RandomFeatureClassifier",
     "RandomFeaturePCA", "RandomFeatureRidge", "RandomFourierFeatures",
     "RationalQuadratic", "Recipe", "StructuredFourierFeatures", "Sum", "__version__",
-    "accumulate", "compare", "connect", "convert", "load", "load_moments", "open_hdf5",
-    "permutation_importance", "progress", "read_recipe", "sparsify", "to_c", "to_onnx",
-    "write_report",
+    "accumulate", "compare", "connect", "convert", "load", "load_moments",
+    "load_predictor", "open_hdf5", "permutation_importance", "progress", "read_recipe", "sparsify",
+    "to_c", "to_onnx", "write_report",
 ]  # fmt: skip
