@@ -17,6 +17,7 @@ from streamkern.storage.outputs import replacing
 _AT_ONCE = 32
 # Letters of an expression that is still not stored: compilers bound how deep it may be.
 _LONGEST = 2000
+_KINDS = {np.dtype("i8"): "long", np.dtype("f4"): "float", np.dtype("f8"): "double"}
 _SUFFIXES = {"float": "f", "double": "", "long": ""}
 # What operators make of numbers.  The first one stays where it is NaN.
 _EACH = {
@@ -91,20 +92,9 @@ def to_c(model: Any, path: str | Path, *, precision: str | None = None, force: b
     """Write the predictions of a fitted model, or the scores of principal components, as C99.
 
     The file has `void predict(const double *x, double *y)` of a row x (p,), and
-    `void predict_rows(long n, const double *x, double *y)` of rows one after another.  What y is,
-    parameters, and models that can be written are as of `to_onnx`.  Any thread may call them.
-
-    Returns
-    -------
-    str
-        The name of what the functions give.
-
-    Raises
-    ------
-    ParameterError
-        If functions of C do not express the features.
-    OutputError
-        If the file exists and `force` is not given, or cannot be written.
+    `void predict_rows(long n, const double *x, double *y)` of rows one after another, which any
+    thread may call.  What y is, parameters, the name that is returned, errors, and models that can
+    be written are as of `to_onnx`.
     """
     graph, (value, output, _, shapes, facts) = exported(model, "a C file", precision, "double")
     source = _Source(graph, shapes[0][1]).text(value, output, facts.get("classes", ""))
@@ -136,12 +126,9 @@ class _Source:
         labels = f", classes {labels}".replace("*/", "*\\/") * bool(labels)
         return f"""\
 /* {output} by streamkern {__version__}{labels}
-
    void predict(const double *x, double *y): x has {p} numbers, and y {made.width}.
    void predict_rows(long n, const double *x, double *y): n rows, one after another.
-
    Compile with cc -O3 -march=native, and link with -lm.  y is NaN where it is not finite. */
-
 #include <math.h>
 
 {helpers}
@@ -157,24 +144,21 @@ void predict_rows(long n, const double *x, double *y)
 }}
 """
 
-    def _given(self, node: Node, n_inputs: int | None = None) -> list[Value]:
-        names = node.inputs[:n_inputs]
-        return [self.values.get(name) or self._constant(name) for name in names]
-
-    def _constant(self, name: str) -> Value:
-        array = self.constants[name]
-        kind = _kind(array.dtype)
-        if array.size == 1:
-            text = str(array.ravel()[0]).replace("inf", "INFINITY").replace("nan", "NAN")
-            value = Value(kind, 1, f"({text}{_SUFFIXES[kind] * text[-1].isdigit()})")
-        else:
-            value = Value(kind, array.size, f"{name}[k]", self._held(name, array))
-        self.values[name] = value
-        return value
+    def _value(self, name: str) -> Value:
+        if name not in self.values:
+            array = self.constants[name]
+            kind = _KINDS[array.dtype]
+            if array.size > 1:
+                made = Value(kind, array.size, f"{name}[k]", self._held(name, array))
+            else:
+                text = repr(array.item()).replace("inf", "INFINITY").replace("nan", "NAN")
+                made = Value(kind, 1, f"({text}{_SUFFIXES[kind] * text[-1].isdigit()})")
+            self.values[name] = made
+        return self.values[name]
 
     def _held(self, name: str, array: Array) -> str:
         """Hold an array, in decimals that are read as the same bits again."""
-        kind = _kind(array.dtype)
+        kind = _KINDS[array.dtype]
         held = ",\n".join(np.char.add(array.ravel().astype(str), _SUFFIXES[kind]).tolist())
         self.arrays.append(f"static const {kind} {name}[{array.size}] = {{{held}}};\n")
         return name
@@ -191,62 +175,54 @@ void predict_rows(long n, const double *x, double *y)
         return self._made(kind or value.kind, value.width, name, step)
 
     def _each(self, node: Node) -> Value:
-        given = self._given(node)
+        given = [self._value(name) for name in node.inputs]
         kind = next((value.kind for value in given if value.kind != "long"), "long")
         if node.operator in ("Cast", "IsInf"):
-            kind = _kind(node.attributes.get("to", np.dtype(np.int64)))
-        if node.operator == "Sum":
-            text = f"({' + '.join(value.text for value in given)})"
-        else:
-            suffix = _SUFFIXES[given[0].kind]
-            texts = (value.text for value in given)
-            text = _EACH[node.operator].format(*texts, f=suffix, kind=kind)
+            kind = _KINDS[node.attributes.get("to", np.dtype("i8"))]
+        of_sum = f"({' + '.join(['{}'] * len(given))})"
+        texts, suffix = [value.text for value in given], _SUFFIXES[given[0].kind]
+        text = _EACH.get(node.operator, of_sum).format(*texts, f=suffix, kind=kind)
         return Value(kind, max(value.width for value in given), text)
 
     def _gather(self, node: Node) -> Value:
-        rows, places = self._given(node)
-        rows = self._stored(rows, f"{node.name}_of")
+        places = self._value(node.inputs[1])
+        rows = self._stored(self._value(node.inputs[0]), f"{node.name}_of")
         return Value(rows.kind, places.width, f"{rows.array}[{places.text}]")
 
     def _concat(self, node: Node) -> Value:
-        given, width, steps = self._given(node), 0, list[str]()
-        for each in given:
+        width, steps = 0, list[str]()
+        for each in map(self._value, node.inputs):
             steps.append(_loop(each.width, f"{node.name}[{width} + k] = {each.text};"))
             width += each.width
-        return self._made(given[0].kind, width, node.name, "\n    ".join(steps))
+        return self._made("double", width, node.name, "\n    ".join(steps))
 
     def _softmax(self, node: Node) -> Value:
-        rows = self._stored(self._given(node)[0], f"{node.name}_of")
+        rows = self._stored(self._value(node.inputs[0]), f"{node.name}_of")
         step = f"softmax({rows.width}, {rows.array}, {node.name});"
         return self._made("double", rows.width, node.name, step)
 
     def _reducesum(self, node: Node) -> Value:
-        value, name = self._given(node, 1)[0], node.name
+        value, name = self._value(node.inputs[0]), node.name
         step = f"{name}[0] = 0.0; " + _loop(value.width, f"{name}[0] += {value.text};")
         return self._made("double", 1, name, step)
 
     def _matmul(self, node: Node) -> Value:
         matrix, name = self.constants[node.inputs[1]], node.name
-        (p, q), kind = matrix.shape, _kind(matrix.dtype)
-        f, rows = _SUFFIXES[kind], self._stored(self._given(node, 1)[0], f"{name}_of", kind)
+        (p, q), kind = matrix.shape, _KINDS[matrix.dtype]
+        f, rows = _SUFFIXES[kind], self._stored(self._value(node.inputs[0]), f"{name}_of", kind)
         if q < _AT_ONCE:
             held = self._held(f"{name}_by", matrix.T)
             step = _loop(q, f"{name}[k] = dot{f}({p}, {rows.array}, {held} + {p} * k);")
             return self._made("double", q, name, step)
-        n = -(-q // _AT_ONCE)
-        filled = np.pad(matrix, ((0, 0), (0, n * _AT_ONCE - q))).reshape(p, n, _AT_ONCE)
-        held, n = self._held(f"{name}_by", filled.swapaxes(0, 1)), n * _AT_ONCE
-        return self._made(
-            kind, q, name, f"times{f}({n}, {p}, {rows.array}, {held}, {name});", room=n
-        )
+        room = -(-q // _AT_ONCE) * _AT_ONCE
+        filled = np.pad(matrix, ((0, 0), (0, room - q))).reshape(p, -1, _AT_ONCE)
+        held = self._held(f"{name}_by", filled.swapaxes(0, 1))
+        step = f"times{f}({room}, {p}, {rows.array}, {held}, {name});"
+        return self._made(kind, q, name, step, room)
 
 
 def _loop(n: int, step: str) -> str:
     return f"for (int k = 0; k < {n}; k++) {{ {step} }}"
-
-
-def _kind(dtype: Any) -> str:
-    return {"i": "long", "f": "float" if dtype.itemsize == 4 else "double"}[dtype.kind]
 
 
 def _helpers() -> list[tuple[str, str]]:
@@ -257,6 +233,6 @@ def _helpers() -> list[tuple[str, str]]:
         series = ((-1) ** (d // 2) * math.tau**d / math.factorial(d) for d in degrees)
         steps = "".join(f"    v = v * q + {each!r}{f};\n" for each in series)
         how = {"kind": kind, "f": f, "at_once": _AT_ONCE, "turn": 1 / math.tau, "steps": steps}
-        named = {"dot": _DOT, "times": _TIMES, "wave": _WAVE}
-        found += [(name + f, text.format(**how)) for name, text in named.items()]
+        named = ("dot", _DOT), ("times", _TIMES), ("wave", _WAVE)
+        found += [(name + f, text.format(**how)) for name, text in named]
     return found

@@ -19,16 +19,13 @@ from streamkern.cli.job import check_outputs
         help="Of rows, features and what is returned; by default the model's.",
     ),
     shared.force_option,
-    examples=(
-        "streamkern export model.h5 --out model.onnx",
-        "streamkern export model.h5 --out model.c",
-    ),
+    examples=[f"streamkern export model.h5 --out model.{ending}" for ending in ("onnx", "c")],
 )
 def export(console: Console, **options: Any) -> None:
     """Write the predictions of MODEL.h5 as an ONNX graph or as C, for programs without Python.
 
-    They take rows X and give y_pred; of a file of principal components scores; of a classifier the
-    graph gives the probabilities of classes as y_proba.  C is written where the file ends in .c.
+    They take rows X and give y_pred; of a classifier the probabilities of classes as y_proba, of a
+    file of principal components scores.  C is written where the name of the file ends in .c.
     """
     from streamkern.estimators.loading import load_fitted
     from streamkern.extensions.export.c_source import to_c

@@ -68,8 +68,8 @@ def exported(
 ) -> tuple[Graph, Any]:
     """Return a graph, and what `Graph.model` takes, of constant + (phi(x) / scale - shift)^T coef.
 
-    With the rule of a classifier it goes on to the probabilities of classes.  Rows, and what it
-    gives, are in the precision `rows_in`, by default that of the features.
+    The rule of a classifier makes probabilities of it.  Rows and results are in the precision
+    `rows_in`, by default that of the features.
     """
     fitted: Any = fitted_of(model)
     output = _OUTPUTS.get(getattr(fitted, "estimator", ""))
@@ -91,8 +91,7 @@ def exported(
         form, inside = replace(predictor, precision="double").form, _PRECISIONS["double"]
     graph = Graph(inside)
     sums = [graph.constant(form.constant, np.float64)]
-    # Rows that are standardised are made double as they come.
-    as_given = inside == outside or isinstance(form.feature_map, Standardized)
+    as_given = inside == outside or isinstance(form.feature_map, Standardized)  # in double
     rows = "X" if as_given else graph.cast("X", inside)
     for features, columns in feature_parts(graph, form.feature_map, rows):
         values = features
@@ -143,7 +142,7 @@ def _log_odds(graph: Graph, calibrator: Any, scores: str) -> str:
         half = graph.constant(0.5)
         p = graph("Add", graph("Mul", scores, half), half)
         least = float(np.finfo(np.float64).eps)  # as of `predict_proba`
-        odds = _logit(graph, _between(graph, p, least, 1.0 - least))
+        odds = _logit(graph, graph("Min", graph("Max", p, least), 1.0 - least))
     # Runtimes differ in what the larger of NaN and a number is.
     return graph("Add", odds, graph("Sub", scores, scores))
 
@@ -163,7 +162,8 @@ def _interpolated(graph: Graph, scores: str, column: int, points: Floats, values
     score = graph.columns(scores, [column])
     if len(points) == 1:
         return graph("Add", graph("Sub", score, score), values[0])
-    passed = graph("Sub", _between(graph, score, points[:-1], points[1:]), points[:-1])
+    within = graph("Min", graph("Max", score, points[:-1]), points[1:])
+    passed = graph("Sub", within, points[:-1])
     rises = np.diff(values) / np.diff(points)
     return graph("Add", graph("MatMul", passed, rises[:, None]), values[0])
 
@@ -176,7 +176,3 @@ def _extended(graph: Graph, scores: str, column: int, points: Floats, values: Fl
     below = graph("Mul", graph("Min", graph("Sub", score, points[0]), 0.0), rises[0])
     above = graph("Mul", graph("Max", graph("Sub", score, points[-1]), 0.0), rises[-1])
     return graph("Sum", within, below, above)
-
-
-def _between(graph: Graph, value: str, least: Floats | float, most: Floats | float) -> str:
-    return graph("Min", graph("Max", value, least), most)

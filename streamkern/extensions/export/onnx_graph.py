@@ -93,20 +93,13 @@ class Graph:
             [helper.make_tensor_value_info(name, kind_of(np.dtype(dtype)), shape)]
             for name, shape in zip(("X", output), shapes, strict=True)
         )
-        used = {name for node in self.nodes for name in node.inputs}
-        constants = [
-            onnx.numpy_helper.from_array(array, name)
-            for name, array in self.constants.items()
-            if name in used  # runtimes warn of others
-        ]
+        used = {name for node in self.nodes for name in node.inputs}  # runtimes warn of others
+        held = [name for name in self.constants if name in used]
+        constants = [onnx.numpy_helper.from_array(self.constants[name], name) for name in held]
         graph = helper.make_graph(nodes, "streamkern", begin, end, initializer=constants)
-        model = helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", _OPERATORS)],
-            ir_version=_FORMAT,
-            producer_name="streamkern",
-            producer_version=__version__,
-        )
+        made_by = {"producer_name": "streamkern", "producer_version": __version__}
+        versions = {"opset_imports": [helper.make_opsetid("", _OPERATORS)], "ir_version": _FORMAT}
+        model = helper.make_model(graph, **versions, **made_by)
         helper.set_model_props(model, dict(facts))
         onnx.checker.check_model(model, full_check=True)
         return model
