@@ -96,7 +96,7 @@ def measure(X: Any, y: Any, batch: Any, D: int, folder: Path) -> None:
         print(f"{name:16}{figures[0]:>12.1f}{figures[1]:>10.1f}{a_row:>12.2f}{same}")
     model.save(folder / "model.h5", compact=True)
     started: dict[str, list[list[str]]] = {"load": [], "load_predictor": []}
-    for name in 5 * list(started):
+    for name in 3 * list(started):
         started[name].append(new_process(name, folder / "model.h5", p))
     for name, found in started.items():
         seconds, modules = np.median([float(each[0]) for each in found]), found[0][1:]
