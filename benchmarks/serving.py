@@ -3,10 +3,10 @@
 Every model is of the same made-up rows.  One row and a batch are predicted by the estimator, of an
 array and of a data frame, by `predictor_`, by ONNX Runtime, by exported C (`cc -O3 -march=native`)
 and by scikit-learn's RBFSampler and Ridge; by LightGBM (500 trees) where it is installed.  They
-take turns in one run.  Figures are microseconds a row: the median, and the 99th percentile of
-single rows; `apart` is the largest difference to the estimator, over the standard deviation.  Then
-a new process loads each model and predicts a row, as an estimator or a predictor: seconds from its
-start, and which of Dask and scikit-learn came with it.
+take turns in one run, on one thread.  Figures are microseconds a row: the median, and the 99th
+percentile of single rows; `apart` is the largest difference to the estimator, over the standard
+deviation.  Then a new process loads each model and predicts a row, as an estimator or a predictor:
+seconds from its start, and which of Dask and scikit-learn came with it.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import streamkern
-from streamkern.runtime.threads import processor
+from streamkern.runtime.threads import blas_threads, processor
 
 _FIT_ROWS, _TURNS, _CALLS, _BATCH_TURNS = 5000, 100, 20, 5
 # Models of their own; scikit-learn holds all features of its rows.
@@ -58,7 +58,7 @@ def main() -> None:
         y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(_FIT_ROWS)
         batch = rng.standard_normal((int(options.rows), p))
         for D in map(int, options.components.split(",")):
-            with TemporaryDirectory() as folder:
+            with TemporaryDirectory() as folder, blas_threads(1):
                 measure(X, y, batch, D, Path(folder))
 
 
@@ -108,7 +108,9 @@ def exported(model: Any, folder: Path) -> dict[str, Predict]:
     import onnxruntime
 
     streamkern.to_onnx(model, folder / "model.onnx")
-    session = onnxruntime.InferenceSession(folder / "model.onnx")
+    how = onnxruntime.SessionOptions()
+    how.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(folder / "model.onnx", how)
     found: dict[str, Predict] = {"ONNX Runtime": lambda X: session.run(None, {"X": X})[0]}
     if hasattr(streamkern, "to_c"):
         streamkern.to_c(model, folder / "model.c")

@@ -31,10 +31,14 @@ class Scratch:
         return held[:size].reshape(shape)
 
     def copied(self, name: str, values: Array, dtype: Any) -> Array:
-        """Return values in a dtype, copied once as long as they are the same array."""
+        """Return values in a dtype, copied once as long as they are the same array.
+
+        No other memory has that name.
+        """
         known = self._copies.get(name)
         if known is None or known[0] is not values or known[1].dtype != dtype:
-            known = self._copies[name] = values, np.array(values, dtype=dtype)
+            known = self._copies[name] = values, self.array(name, values.shape, dtype)
+            known[1][...] = values
         return known[1]
 
 
