@@ -27,6 +27,7 @@ _NAMES = {
         "StructuredFourierFeatures"
     ),
     "monitor": "progress",
+    "predict.stored_predictor": "load_predictor",
     "sources": "open_hdf5",
     "statistics": "ColumnStatistics Moments",
 }

@@ -16,6 +16,7 @@ from streamkern.estimators.transformers import (
 from streamkern.extensions.classes.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.extensions.classes.random_feature_classifier import RandomFeatureClassifier
 from streamkern.extensions.components.random_feature_pca import RandomFeaturePCA
+from streamkern.extensions.export.c_source import to_c
 from streamkern.extensions.export.onnx import to_onnx
 from streamkern.extensions.fields.grid_transformer import GridFourierFeatures
 from streamkern.extensions.integers.integer_moments import IntegerMoments
@@ -41,6 +42,7 @@ from streamkern.kernels import (
 )
 from streamkern.models.data_moments import DataMoments, load_moments
 from streamkern.monitor import progress
+from streamkern.predict.stored_predictor import load_predictor
 from streamkern.sources import open_hdf5
 from streamkern.statistics import ColumnStatistics, Moments
 
@@ -53,6 +55,7 @@ __all__ = [
     "QuasiRandomFourierFeatures", "RandomFeatureAdaBoost", "RandomFeatureClassifier",
     "RandomFeaturePCA", "RandomFeatureRidge", "RandomFourierFeatures",
     "RationalQuadratic", "Recipe", "StructuredFourierFeatures", "Sum", "__version__",
-    "accumulate", "compare", "connect", "convert", "load", "load_moments", "open_hdf5",
-    "permutation_importance", "progress", "read_recipe", "sparsify", "to_onnx", "write_report",
+    "accumulate", "compare", "connect", "convert", "load", "load_moments",
+    "load_predictor", "open_hdf5", "permutation_importance", "progress", "read_recipe", "sparsify",
+    "to_c", "to_onnx", "write_report",
 ]  # fmt: skip

@@ -81,8 +81,8 @@ EXTENSIONS = {
         models={"streamkern-pca": "fitted_components.FittedComponents"},
     ),
     "export": Extension(
-        names={"to_onnx": "onnx"},
-        commands={"export": "Write the predictions of a model as an ONNX file."},
+        names={"to_c": "c_source", "to_onnx": "onnx"},
+        commands={"export": "Write the predictions of a model as an ONNX file, or as C."},
     ),
     "watching": Extension(),
     "report": Extension(

@@ -18,7 +18,8 @@ Nystroem Periodic Polynomial
 QuasiRandomFourierFeatures RandomFeatureAdaBoost RandomFeatureClassifier
 RandomFeaturePCA RandomFeatureRidge RandomFourierFeatures RationalQuadratic Recipe
 StructuredFourierFeatures Sum __version__ accumulate compare connect convert load
-load_moments open_hdf5 permutation_importance progress read_recipe sparsify to_onnx write_report
+load_moments load_predictor open_hdf5 permutation_importance progress read_recipe sparsify
+to_c to_onnx write_report
 """
 PUBLIC = set(NAMES.split())
 

@@ -136,6 +136,8 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         Rows of a fit say what their columns and, with `y`, the targets are called.  Cells that the
         recipe did not expect are warned of once, unless rows are `quiet`, or of a fit.
         """
+        if not first and self._are_plain(X):
+            return X
         X = unwrapped("X", files_or_rows(X))
         if are_paths(X):
             X, _, _ = self._tables(X, targets=False)
@@ -155,6 +157,9 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         if recipe is None or (recipe.keeps_numbers and are_inputs):
             rows = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
         else:
+            known = None if first else _numbers_of(X, recipe)
+            if known is not None:
+                return known
             rows = recipe.encoded(X, None if first or quiet else self._told)
             if not is_lazy(rows):
                 limits = {"ensure_all_finite": False, "ensure_min_samples": fewest}
@@ -170,6 +175,14 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         if targets := column_names(y):
             described |= {"target_names": targets}
         return NamedRows(rows, described) if described else rows
+
+    def _are_plain(self, X: Any) -> bool:
+        """Say whether rows are as the model takes them: there is nothing that checks would do."""
+        is_plain = type(X) is np.ndarray and X.dtype.char in "fd" and X.ndim == 2 and len(X) > 0
+        if not is_plain or "feature_names_in_" in vars(self) or self.recipe_ is not None:
+            return False
+        with np.errstate(over="ignore", invalid="ignore"):
+            return X.shape[1] == self.n_features_in_ and bool(np.isfinite(X.sum()))
 
     def _source(self, X: Any, *given: Any, targets: bool = True) -> Source:
         self.model_  # noqa: B018  refused before rows are looked at
@@ -187,6 +200,20 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = self._skips
         tags.input_tags.sparse = True
         return tags
+
+
+def _numbers_of(X: Any, recipe: Recipe) -> Any:
+    """Return a data frame whose numbers are the inputs, if it is that and no cell is missing."""
+    if not (is_frame(X) and hasattr(X, "to_numpy") and recipe.keeps_numbers and len(X)):
+        return None
+    if list(X.columns) != [column.name for column in recipe.columns]:
+        return None
+    values = X.to_numpy()
+    if values.dtype.char not in "fd":
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = np.array(values, dtype=np.float32 if recipe.single else float, order="C")
+        return rows if np.isfinite(rows.sum()) else None
 
 
 def with_state(estimator: Estimator, state: Any) -> Estimator:

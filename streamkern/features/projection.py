@@ -41,7 +41,7 @@ class Frequencies:
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         """Return a function that writes the angles (n, L) of rows (n, p) to its second argument."""
-        frequencies = self._held(dtype, scratch)
+        frequencies = scratch.copied("frequencies", self.frequencies, dtype)
 
         @cache
         def by_inputs() -> Array:
@@ -70,7 +70,7 @@ class Frequencies:
 
     def pulled_back(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], Any]:
         """Return a function that writes sum_k s_k w_k (n, p) of slopes (n, L), maybe lost."""
-        frequencies = self._held(dtype, scratch)
+        frequencies = scratch.copied("frequencies", self.frequencies, dtype)
         return lambda slopes, out: np.matmul(slopes, frequencies, out=out)
 
     def folded(self, standardizer: Standardizer, dtype: Any) -> "FoldedFrequencies":
@@ -79,11 +79,6 @@ class Frequencies:
         far = np.abs(standardizer.mean / standardizer.deviation).max() > _FAR
         product = np.dtype(np.float64) if far else dtype
         return FoldedFrequencies(by_inputs.astype(product), offsets.astype(product))
-
-    def _held(self, dtype: Any, scratch: Scratch) -> Array:
-        held = scratch.array("frequencies", self.frequencies.shape, dtype)
-        held[...] = self.frequencies
-        return held
 
     def rows(self, indices: Array) -> Floats:
         return self.frequencies[indices]

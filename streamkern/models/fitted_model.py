@@ -30,7 +30,7 @@ from streamkern.solve.solution import LeadingEquations
 from streamkern.sources import Source
 from streamkern.sources.columns import Columns, columns_of
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.codec import Kind, restored_map, write_card
+from streamkern.storage.codec import Kind, write_card
 from streamkern.storage.untrusted import finite_array, finite_arrays
 
 LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
@@ -142,15 +142,6 @@ def restored_parameters(
 def predictor_arrays(predictor: Predictor) -> dict[str, Any]:
     arrays = {"map": predictor.feature_map.arrays()}
     return {**arrays, "coef": predictor.coef, "intercept": predictor.intercept}
-
-
-def restored_predictor(group: Group, card: dict[str, Any], *, flat: bool) -> Predictor:
-    feature_map = restored_map(group, card)
-    coef, intercept = finite_array(group, "coef"), finite_array(group, "intercept")
-    D = feature_map.n_components
-    if coef.ndim != 2 or len(coef) != D or intercept.shape != coef.shape[1:]:
-        raise ValueError(f"coefficients of shape {coef.shape} for {D} features")
-    return Predictor(feature_map, coef, intercept, precision=card["precision"], flat=flat)
 
 
 def restored_intervals(group: Group, predictor: Predictor) -> Intervals:

@@ -23,7 +23,6 @@ from streamkern.models.fitted_model import (
     restored_equations,
     restored_intervals,
     restored_parameters,
-    restored_predictor,
     through,
 )
 from streamkern.models.prediction import (
@@ -41,6 +40,7 @@ from streamkern.predict.deviation import Deviation
 from streamkern.predict.evaluation import PredictionErrors
 from streamkern.predict.intervals import Interval, Intervals
 from streamkern.predict.predictor import Predictor
+from streamkern.predict.stored_predictor import restored_predictor
 from streamkern.predict.support import MOST_INPUTS, SupportRows
 from streamkern.solve import NormalEquations
 from streamkern.solve.penalty_curve import PenaltyCurve

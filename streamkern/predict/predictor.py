@@ -27,6 +27,8 @@ _TARGETS_IN_CACHE, _TARGETS_AT_ONCE = 16, 1024
 _ALIKE = 1 / 8
 # How much larger coefficients of a shorter form may be: they cancel, and digits are lost.
 _MAGNIFIED = 10.0
+# Numbers of a map up to which what predicts one row is kept for the next.
+_MOST_KEPT = 1 << 24
 # Sizes of coefficients that single precision holds in full, and whose products it holds.
 _SMALLEST, _LARGEST = 1e-25, 1e25
 
@@ -133,8 +135,19 @@ class Predictor(Uncached, RowFunction):
     def predict(self, X: Array) -> Floats:
         """Return predictions (n, q), or (n,) where flat; NaN for a row that is not finite."""
         predictions = np.empty((len(X), self.coef.shape[1]))
-        self.buffered(len(X), Scratch())(X, predictions)
+        try:
+            write = self._for_one_row.pop() if len(X) == 1 else self.buffered(len(X), Scratch())
+        except IndexError:  # none yet, or all in other threads
+            write = self.buffered(1, Scratch())
+        write(X, predictions)
+        if len(X) == 1 and self.n_components * self.feature_map.n_features <= _MOST_KEPT:
+            self._for_one_row.append(write)
         return predictions[:, 0] if self.flat else predictions
+
+    @cached_property
+    def _for_one_row(self) -> list[Callable[[Array, Floats], None]]:
+        """What predicts single rows, with memory and frequencies in the precision of features."""
+        return []
 
     @cached_property
     def _by_transforms(self) -> Any:

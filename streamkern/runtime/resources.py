@@ -3,11 +3,8 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any, NamedTuple
-
-import dask
-from dask.base import named_schedulers
-from dask.utils import parse_timedelta
 
 from streamkern._version import __version__
 from streamkern.errors import ClusterError, ParameterError, StreamkernError, first_line
@@ -16,6 +13,20 @@ from streamkern.runtime.memory import available_bytes, thread_bytes
 # What a thread holds of a block of rows, at least.
 _BLOCK_BYTES = 256 << 20
 LOST = "the cluster lost its workers or its scheduler; check that they run, and start again."
+
+
+class LazyModule:
+    """A module that is imported when something of it is needed, because that is slow."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        vars(self)[name] = found = getattr(import_module(self._name), name)
+        return found
+
+
+dask: Any = LazyModule("dask")
 
 
 class Resources(NamedTuple):
@@ -35,7 +46,7 @@ def configured_seconds(key: str, default: str) -> float:
     """Return a time of the Dask configuration in seconds, or raise ParameterError."""
     value: Any = dask.config.get(key, None) or default
     try:
-        return float(parse_timedelta(value))
+        return float(dask.utils.parse_timedelta(value))
     except (KeyError, TypeError, ValueError) as error:
         raise ParameterError(
             f"{key} in the Dask configuration must be a time such as 60s or 10m, not {value!r}; "
@@ -108,7 +119,7 @@ def local_scheduler() -> Any:
     if _holds_thread():
         return dask.local.get_sync
     chosen = dask.config.get("scheduler", None) or "threads"
-    return named_schedulers.get(chosen, chosen) if isinstance(chosen, str) else chosen
+    return dask.base.named_schedulers.get(chosen, chosen) if isinstance(chosen, str) else chosen
 
 
 def local_threads() -> int:

@@ -1,5 +1,6 @@
 """Memory of arrays: working memory that is taken once, and alignment of what came as bytes."""
 
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ class Scratch:
         # Where features of the rows may be from an earlier pass.
         self.store: Any = None
         self._held: dict[str, Array] = {}
+        self._copies: dict[str, tuple[Array, Array]] = {}
         self._parts: dict[str, Self] = {}
 
     def part(self, name: str) -> Self:
@@ -22,11 +24,22 @@ class Scratch:
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
         """Return an array with any values, the same memory as under this name before if it fits."""
-        size = int(np.prod(shape))
+        size = math.prod(shape)
         held = self._held.get(name)
         if held is None or held.dtype != dtype or held.size < size:
             held = self._held[name] = np.empty(size, dtype=dtype)
         return held[:size].reshape(shape)
+
+    def copied(self, name: str, values: Array, dtype: Any) -> Array:
+        """Return values in a dtype, copied once as long as they are the same array.
+
+        No other memory has that name.
+        """
+        known = self._copies.get(name)
+        if known is None or known[0] is not values or known[1].dtype != dtype:
+            known = self._copies[name] = values, self.array(name, values.shape, dtype)
+            known[1][...] = values
+        return known[1]
 
 
 def aligned(value: Any) -> Any:

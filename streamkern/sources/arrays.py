@@ -7,11 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from dask import delayed
-from dask.base import tokenize
 
 from streamkern._typing import Array
 from streamkern.errors import DataError
+from streamkern.runtime.resources import dask
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 from streamkern.sources.base import Block, Reader, Segment, Shard, Source, negative_weight
 from streamkern.sources.containers import (
@@ -49,6 +48,8 @@ def as_source(
 
 def as_rows(X: Any) -> Any:
     """Return rows to predict: a Dask array of what is lazy, which it stays, else an array."""
+    if type(X) is np.ndarray and X.dtype.kind == "f" and X.ndim == 2 and X.size:
+        return X
     return as_numbers(lazy_array("X", X)) if is_lazy(X) else ArraySource(X).X
 
 
@@ -174,7 +175,7 @@ class Arrays(Source):
         return {"kind": self.kind, "rows": self.n_samples, **self.described}
 
     def token(self) -> str:
-        return str(tokenize(self.X, self.y, self.weights))
+        return str(dask.base.tokenize(self.X, self.y, self.weights))
 
 
 class ArraySource(Arrays):
@@ -229,7 +230,7 @@ class DaskSource(Arrays):
     def reader(self, shard: Shard) -> Any:
         arrays = (self.X, self.y, self.weights)
         parts = ([] if array is None else tasks_of(array, shard) for array in arrays)
-        return delayed(ArrayReader)(*parts, shard.start)
+        return dask.delayed(ArrayReader)(*parts, shard.start)
 
 
 @dataclass(frozen=True)

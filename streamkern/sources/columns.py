@@ -27,6 +27,7 @@ class Recipe(Protocol):
     left_out: Mapping[str, str]  # columns, and why
     is_plain: bool  # whether all are numbers, and stay as they are
     keeps_numbers: bool  # whether each is one input
+    single: bool  # whether inputs are in single precision
 
     def encoded(self, X: Any, told: set[str] | None) -> Any:
         """Return the inputs that rows become, warning of cells that are not `told` of yet."""

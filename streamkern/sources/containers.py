@@ -7,31 +7,17 @@ import math
 import os
 from collections.abc import Callable, Collection
 from functools import partial, wraps
-from importlib import import_module
 from typing import Any
 
 import numpy as np
-from dask import compute, delayed
-from dask.base import is_dask_collection
 
 from streamkern._typing import Array
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
-from streamkern.runtime.resources import current_client
+from streamkern.runtime.resources import LazyModule as LazyModule  # noqa: PLC0414  for others
+from streamkern.runtime.resources import current_client, dask
 from streamkern.runtime.sparse_rows import SparseRows, is_sparse
 from streamkern.sources.missing_values import missing_values_of
-
-
-class LazyModule:
-    """A module that is imported when something of it is needed, because that is slow."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        vars(self)[name] = found = getattr(import_module(self._name), name)
-        return found
-
 
 da: Any = LazyModule("dask.array")
 dd: Any = LazyModule("dask.dataframe")
@@ -98,10 +84,10 @@ def lazy_frame(array: Any, columns: Any, rows: Any) -> Any:
 
 def once(value: Any) -> Any:
     """Return a value as one task of Dask: a graph holds it once, however many blocks take it."""
-    if is_dask_collection(value):
+    if dask.is_dask_collection(value):
         return value
     # Named after what it is, so that workers keep one of two graphs with the same.
-    return delayed(value, pure=True, traverse=False)
+    return dask.delayed(value, pure=True, traverse=False)
 
 
 def with_known_chunks(*arrays: Any) -> list[Any]:
@@ -116,8 +102,8 @@ def with_known_chunks(*arrays: Any) -> list[Any]:
     unknown = [array for array in given if any(math.isnan(size) for size in array.chunks[0])]
     # In one go, and as the graphs are, so that what they have in common is computed once.
     chunks = (a.to_delayed(optimize_graph=False).reshape(a.numblocks[0], -1)[:, 0] for a in unknown)
-    shape = delayed(np.shape)  # a sparse chunk has no length
-    lengths = compute(*([shape(chunk)[0] for chunk in each] for each in chunks))
+    shape = dask.delayed(np.shape)  # a sparse chunk has no length
+    lengths = dask.compute(*([shape(chunk)[0] for chunk in each] for each in chunks))
     known = {
         id(array): da.Array(array.dask, array.name, (tuple(n), *array.chunks[1:]), array.dtype)
         for array, n in zip(unknown, lengths, strict=True)
@@ -227,7 +213,7 @@ def keeps_coordinates(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def with_coordinates(made: Any, X: Any) -> Any:
     """Return what was made of rows with their dimension and coordinates, if they are xarray's."""
-    if not _kind(X, {"xarray.DataArray", "xarray.Dataset"}):
+    if isinstance(X, np.ndarray) or not _kind(X, {"xarray.DataArray", "xarray.Dataset"}):
         return made
     if isinstance(made, tuple):
         return tuple(with_coordinates(each, X) for each in made)

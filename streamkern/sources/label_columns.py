@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from dask import delayed
-from dask.base import tokenize
 
 from streamkern._typing import Array
+from streamkern.runtime.resources import dask
 from streamkern.sources.base import Shard
 from streamkern.sources.containers import unwrapped
 
@@ -46,10 +45,10 @@ class ArrayLabels(LabelColumn):
     def reader(self, shard: Shard) -> Any:
         if isinstance(self.labels, np.ndarray):
             return in_parts([self.labels[shard.start : shard.stop]])
-        return delayed(in_parts)(tasks_of(self.labels, shard))
+        return dask.delayed(in_parts)(tasks_of(self.labels, shard))
 
     def token(self) -> str:
-        return str(tokenize(self.labels))
+        return str(dask.base.tokenize(self.labels))
 
 
 def in_parts(arrays: Iterable[Any]) -> list[Array]:

@@ -16,7 +16,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # What endings of names say.
 _FORMATS = {
     ".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet", ".npy": "NumPy", ".npz": "NumPy",
-    ".h5": "HDF5", ".hdf5": "HDF5", ".onnx": "ONNX", ".html": "HTML", ".json": "JSON",
+    ".h5": "HDF5", ".hdf5": "HDF5", ".onnx": "ONNX", ".c": "C", ".html": "HTML", ".json": "JSON",
     ".pkl": "pickle", ".joblib": "pickle", ".gz": "gzip", ".zip": "ZIP", ".txt": "plain text",
     ".xlsx": "Excel", ".xls": "Excel", ".feather": "Arrow", ".arrow": "Arrow", ".orc": "ORC",
 }  # fmt: skip

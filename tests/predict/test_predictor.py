@@ -1,6 +1,7 @@
 """The function that predicts: what it returns, how exactly, and in how much memory."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from tolerances import assert_close
 
 from streamkern import Gaussian, RandomFeatureRidge
+from streamkern.errors import DataError
 from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.predict import predictor as module
 from streamkern.predict.predictor import PredictionBuffers, Predictor
@@ -196,3 +198,27 @@ def test_large_coefficients_of_landmarks_cost_no_digits():
     double = replace(single, precision="double")
     assert np.abs(double.form.coef).max() > 100 * np.abs(single.coef).max()
     np.testing.assert_allclose(single.predict(X), double.predict(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["fourier", "standardized", "identity"])
+def test_single_rows_are_predicted_with_what_is_kept_of_others(name):
+    X, maps = rows(4), {"fourier": drawn(), "identity": Identity().draw(P)}
+    predictor = random_predictor(maps.get(name) or standardized(drawn()))
+    alone = [replace(predictor).predict(X[i : i + 1])[0] for i in range(4)]
+    X_bad = X.copy()
+    X_bad[1, 0] = np.nan
+    predicted = [predictor.predict(X[i : i + 1])[0] for i in (0, 1, 2, 3, 0)]
+    assert np.array_equal(predicted, [*alone, alone[0]])
+    assert np.isnan(predictor.predict(X_bad[1:2])).all()
+    assert np.array_equal(predictor.predict(X[2:3])[0], alone[2])
+    with pytest.raises(DataError, match="must have 3 columns"):
+        predictor.predict(X[:1, :2])
+    again = pickle.loads(pickle.dumps(predictor))  # noqa: S301  our own
+    assert np.array_equal(again.predict(X[3:])[0], alone[3])
+
+
+def test_threads_that_predict_single_rows_do_not_share_memory():
+    X, predictor = rows(400), random_predictor(standardized(drawn(64)))
+    alone = [replace(predictor).predict(row[None])[0] for row in X]
+    with ThreadPoolExecutor(4) as pool:
+        assert np.array_equal(list(pool.map(lambda row: predictor.predict(row[None])[0], X)), alone)

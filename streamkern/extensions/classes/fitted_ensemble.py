@@ -26,12 +26,12 @@ from streamkern.models.fitted_model import (
     described_parameters,
     predictor_arrays,
     restored_parameters,
-    restored_predictor,
     through,
 )
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import Job
+from streamkern.predict.stored_predictor import restored_predictor
 from streamkern.sources.columns import Columns, columns_of
 from streamkern.storage.codec import Kind, map_card
 

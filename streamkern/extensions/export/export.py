@@ -12,30 +12,32 @@ from streamkern.cli.job import check_outputs
 
 @command(
     click.argument("model", metavar="MODEL.h5"),
-    shared.out_option("MODEL.onnx", "The ONNX file to write."),
+    shared.out_option("MODEL.onnx", "The file to write, MODEL.onnx or MODEL.c."),
     click.option(
         "--precision",
         type=click.Choice(["single", "double"]),
         help="Of rows, features and what is returned; by default the model's.",
     ),
     shared.force_option,
-    examples=("streamkern export model.h5 --out model.onnx",),
+    examples=[f"streamkern export model.h5 --out model.{ending}" for ending in ("onnx", "c")],
 )
 def export(console: Console, **options: Any) -> None:
-    """Write the predictions of MODEL.h5 as an ONNX graph, for runtimes without Python.
+    """Write the predictions of MODEL.h5 as an ONNX graph or as C, for programs without Python.
 
-    It takes rows X and gives y_pred; of a classifier the probabilities of classes as y_proba, of a
-    file of principal components scores.
+    They take rows X and give y_pred; of a classifier the probabilities of classes as y_proba, of a
+    file of principal components scores.  C is written where the name of the file ends in .c.
     """
     from streamkern.estimators.loading import load_fitted
+    from streamkern.extensions.export.c_source import to_c
     from streamkern.extensions.export.onnx import to_onnx
     from streamkern.runtime.memory import in_words
 
     path, out = options["model"], options["out"]
-    check_outputs(options, formats=["ONNX"])
+    kind, write = ("c", to_c) if Path(out).suffix.lower() == ".c" else ("onnx", to_onnx)
+    check_outputs(options, formats=["C" if kind == "c" else "ONNX"])
     model: Any = load_fitted(path, "is_linear", with_equations=False)
     precision = options["precision"] or model.predictor.precision
-    output = to_onnx(model, out, precision=precision, force=options["force"])
+    output = write(model, out, precision=precision, force=options["force"])
     n_bytes = Path(out).stat().st_size
     console.line(f"{output} of X in {out}, {precision} precision, {in_words(n_bytes)}")
-    console.result({"onnx": out, "output": output, "precision": precision, "bytes": n_bytes})
+    console.result({kind: out, "output": output, "precision": precision, "bytes": n_bytes})

@@ -11,8 +11,7 @@ from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.estimators.loading import fitted_of
 from streamkern.extensions.export.onnx_graph import Graph, feature_parts
-from streamkern.features import KernelColumns
-from streamkern.predict.predictor import Predictor
+from streamkern.features import KernelColumns, Standardized
 from streamkern.storage.outputs import replacing
 
 _PRECISIONS: dict[str, Any] = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
@@ -57,11 +56,26 @@ def to_onnx(
     OutputError
         If the file exists and `force` is not given, or cannot be written, or onnx is missing.
     """
+    graph, whole = exported(model, "an ONNX file", precision)
+    made = graph.model(*whole)
+    with replacing(path, force=force) as temporary:
+        temporary.write_bytes(made.SerializeToString())
+    return str(whole[1])
+
+
+def exported(
+    model: Any, file: str, precision: str | None, rows_in: str | None = None
+) -> tuple[Graph, Any]:
+    """Return a graph, and what `Graph.model` takes, of constant + (phi(x) / scale - shift)^T coef.
+
+    The rule of a classifier makes probabilities of it.  Rows and results are in the precision
+    `rows_in`, by default that of the features.
+    """
     fitted: Any = fitted_of(model)
     output = _OUTPUTS.get(getattr(fitted, "estimator", ""))
     if output is None:
         raise ParameterError(
-            f"an ONNX file is of a fitted RandomFeatureRidge, RandomFeatureClassifier or "
+            f"{file} is of a fitted RandomFeatureRidge, RandomFeatureClassifier or "
             f"RandomFeaturePCA, not of {type(fitted).__name__}; fit one first."
         )
     if precision not in (None, *_PRECISIONS):
@@ -69,25 +83,16 @@ def to_onnx(
             f"precision must be 'single' or 'double', not {precision!r}; choose one."
         )
     predictor = replace(fitted.predictor, precision=precision or fitted.predictor.precision)
-    graph = _graph(predictor, output, getattr(fitted, "rule", None))
-    with replacing(path, force=force) as temporary:
-        temporary.write_bytes(graph.SerializeToString())
-    return output
-
-
-def _graph(predictor: Predictor, output: str, rule: Any) -> Any:
-    """Return the graph of constant + (phi(x) / scale - shift)^T coef, the form of a prediction.
-
-    With the rule of a classifier it goes on to the probabilities of classes.
-    """
-    form, p, q = predictor.form, predictor.feature_map.n_features, predictor.coef.shape[1]
-    outside = inside = _PRECISIONS[predictor.precision]
+    form, rule, q = predictor.form, getattr(fitted, "rule", None), predictor.n_targets
+    inside = _PRECISIONS[predictor.precision]
+    outside = _PRECISIONS[rows_in or predictor.precision]
     if isinstance(getattr(form.feature_map, "inner", form.feature_map), KernelColumns):
         # Coefficients of values at landmarks are large and cancel.
         form, inside = replace(predictor, precision="double").form, _PRECISIONS["double"]
     graph = Graph(inside)
     sums = [graph.constant(form.constant, np.float64)]
-    rows = "X" if inside == outside else graph.cast("X", inside)
+    as_given = inside == outside or isinstance(form.feature_map, Standardized)  # in double
+    rows = "X" if as_given else graph.cast("X", inside)
     for features, columns in feature_parts(graph, form.feature_map, rows):
         values = features
         if np.any(form.shift):
@@ -109,7 +114,8 @@ def _graph(predictor: Predictor, output: str, rule: Any) -> Any:
     if predictor.flat and rule is None:
         total, shape = graph("Squeeze", total, graph.constant([1], np.int64)), ["n"]
     facts |= {"map": form.feature_map.name, "precision": predictor.precision}
-    return graph.model(total, output, outside, (["n", p], shape), facts)
+    shapes = ["n", predictor.feature_map.n_features], shape
+    return graph, (total, output, outside, shapes, facts)
 
 
 def _probabilities(graph: Graph, rule: Any, scores: str) -> str:
@@ -136,7 +142,7 @@ def _log_odds(graph: Graph, calibrator: Any, scores: str) -> str:
         half = graph.constant(0.5)
         p = graph("Add", graph("Mul", scores, half), half)
         least = float(np.finfo(np.float64).eps)  # as of `predict_proba`
-        odds = _logit(graph, _between(graph, p, least, 1.0 - least))
+        odds = _logit(graph, graph("Min", graph("Max", p, least), 1.0 - least))
     # Runtimes differ in what the larger of NaN and a number is.
     return graph("Add", odds, graph("Sub", scores, scores))
 
@@ -156,7 +162,8 @@ def _interpolated(graph: Graph, scores: str, column: int, points: Floats, values
     score = graph.columns(scores, [column])
     if len(points) == 1:
         return graph("Add", graph("Sub", score, score), values[0])
-    passed = graph("Sub", _between(graph, score, points[:-1], points[1:]), points[:-1])
+    within = graph("Min", graph("Max", score, points[:-1]), points[1:])
+    passed = graph("Sub", within, points[:-1])
     rises = np.diff(values) / np.diff(points)
     return graph("Add", graph("MatMul", passed, rises[:, None]), values[0])
 
@@ -169,7 +176,3 @@ def _extended(graph: Graph, scores: str, column: int, points: Floats, values: Fl
     below = graph("Mul", graph("Min", graph("Sub", score, points[0]), 0.0), rises[0])
     above = graph("Mul", graph("Max", graph("Sub", score, points[-1]), 0.0), rises[-1])
     return graph("Sum", within, below, above)
-
-
-def _between(graph: Graph, value: str, least: Floats | float, most: Floats | float) -> str:
-    return graph("Min", graph("Max", value, least), most)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,10 +33,50 @@ _PANEL = 1024
 _MATERN: dict[float, tuple[float, ...]] = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1.0 / 3.0, 1.0, 1.0)}
 
 
+class Node(NamedTuple):
+    operator: str
+    inputs: Sequence[str]
+    name: str  # of its value
+    attributes: Mapping[str, Any]
+
+
 class Graph:
     """Nodes and constants of an ONNX graph of one input, named `X`; values go by their names."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+        self.nodes: list[Node] = []
+        self.constants: dict[str, Array] = {}
+
+    def __call__(self, operator: str, *values: str | Floats | float, **attributes: Any) -> str:
+        """Add a node, of values and of arrays that become constants, and return its value."""
+        name = f"{operator.lower()}_{len(self.nodes)}"
+        inputs = [each if isinstance(each, str) else self.constant(each) for each in values]
+        self.nodes.append(Node(operator, inputs, name, attributes))
+        return name
+
+    def constant(self, values: Any, dtype: Any = None) -> str:
+        """Add an array or number, in the graph's dtype or another, and return its name."""
+        array = np.ascontiguousarray(values, dtype=dtype or self.dtype)
+        name = f"constant_{len(self.constants)}"
+        self.constants[name] = array.reshape(np.shape(values))  # numbers stay numbers
+        return name
+
+    def cast(self, value: str, dtype: Any) -> str:
+        return self("Cast", value, to=np.dtype(dtype))
+
+    def columns(self, rows: str, places: Sequence[int] | Array) -> str:
+        return self("Gather", rows, self.constant(places, np.int64), axis=1)
+
+    def model(
+        self, value: str, output: str, dtype: Any, shapes: tuple[Any, Any], facts: Mapping[str, str]
+    ) -> Any:
+        """Return the whole, which gives a value by the name of an output, as a checked model."""
+        if sum(array.nbytes for array in self.constants.values()) > _MOST_BYTES:
+            raise ParameterError(
+                f"the model takes more than the {in_words(_MOST_BYTES)} that an ONNX file holds; "
+                f"fit one of fewer components."
+            )
         try:
             import onnx
         except ImportError as error:
@@ -44,64 +84,24 @@ class Graph:
                 "ONNX files need the package onnx, which is not installed; install it with pip "
                 "install 'streamkern[onnx]'."
             ) from error
-        self.onnx: Any = onnx
-        self.dtype = dtype
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.n_bytes = 0
-
-    def __call__(self, operator: str, *values: str | Floats | float, **attributes: Any) -> str:
-        """Add a node, of values and of arrays that become constants, and return its value."""
-        name = f"{operator.lower()}_{len(self.nodes)}"
-        inputs = [each if isinstance(each, str) else self.constant(each) for each in values]
-        node = self.onnx.helper.make_node(operator, inputs, [name], name=name, **attributes)
-        self.nodes.append(node)
-        return name
-
-    def constant(self, values: Any, dtype: Any = None) -> str:
-        """Add an array or number, in the graph's dtype or another, and return its name."""
-        array = np.ascontiguousarray(values, dtype=dtype or self.dtype)
-        self.n_bytes += array.nbytes
-        if self.n_bytes > _MOST_BYTES:
-            raise ParameterError(
-                f"the model takes more than the {in_words(_MOST_BYTES)} that an ONNX file holds; "
-                f"fit one of fewer components."
-            )
-        name = f"constant_{len(self.constants)}"
-        array = array.reshape(np.shape(values))  # numbers stay numbers
-        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
-        return name
-
-    def cast(self, value: str, dtype: Any) -> str:
-        return self("Cast", value, to=self._type(dtype))
-
-    def columns(self, rows: str, places: Sequence[int] | Array) -> str:
-        return self("Gather", rows, self.constant(places, np.int64), axis=1)
-
-    def _type(self, dtype: Any) -> int:
-        return int(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
-
-    def model(
-        self, value: str, output: str, dtype: Any, shapes: tuple[Any, Any], facts: Mapping[str, str]
-    ) -> Any:
-        """Return the whole, which gives a value by the name of an output, as a checked model."""
-        helper, kind = self.onnx.helper, self._type(dtype)
-        last = helper.make_node("Identity", [value], [output], name=output)
-        given, found = (
-            [helper.make_tensor_value_info(name, kind, shape)]
+        helper, kind_of = onnx.helper, onnx.helper.np_dtype_to_tensor_dtype
+        nodes = []
+        for operator, inputs, name, given in [*self.nodes, Node("Identity", [value], output, {})]:
+            attributes = {k: kind_of(v) if k == "to" else v for k, v in given.items()}
+            nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
+        begin, end = (
+            [helper.make_tensor_value_info(name, kind_of(np.dtype(dtype)), shape)]
             for name, shape in zip(("X", output), shapes, strict=True)
         )
-        nodes = [*self.nodes, last]
-        graph = helper.make_graph(nodes, "streamkern", given, found, initializer=self.constants)
-        model = helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", _OPERATORS)],
-            ir_version=_FORMAT,
-            producer_name="streamkern",
-            producer_version=__version__,
-        )
+        used = {name for node in self.nodes for name in node.inputs}  # runtimes warn of others
+        held = [name for name in self.constants if name in used]
+        constants = [onnx.numpy_helper.from_array(self.constants[name], name) for name in held]
+        graph = helper.make_graph(nodes, "streamkern", begin, end, initializer=constants)
+        made_by = {"producer_name": "streamkern", "producer_version": __version__}
+        versions = {"opset_imports": [helper.make_opsetid("", _OPERATORS)], "ir_version": _FORMAT}
+        model = helper.make_model(graph, **versions, **made_by)
         helper.set_model_props(model, dict(facts))
-        self.onnx.checker.check_model(model, full_check=True)
+        onnx.checker.check_model(model, full_check=True)
         return model
 
 

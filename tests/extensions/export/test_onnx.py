@@ -1,6 +1,9 @@
-"""ONNX graphs, run by ONNX Runtime, against the predictions that they stand for."""
+"""ONNX graphs and C files, run, against the predictions that they stand for."""
 
+import ctypes
 import json
+import shutil
+import subprocess
 import sys
 from functools import partial
 
@@ -49,12 +52,34 @@ def answers(path, X):
     return answer
 
 
+def answers_in_c(path, X, n_targets):
+    """What a C file says of rows at once; compilers do not warn of it, and rows do not matter."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    library = path.with_name(f"{len(list(path.parent.iterdir()))}.so")  # each name is loaded once
+    warnings = "-std=c99 -O1 -Wall -Wextra -Werror -pedantic -Wno-unused-function"
+    subprocess.run(
+        ["cc", *warnings.split(), "-shared", "-fPIC", path, "-lm", "-o", library], check=True
+    )
+    functions, rows = ctypes.CDLL(str(library)), np.array(X, dtype=float, order="C")
+    answer, one = np.zeros((len(X), n_targets)), np.zeros(n_targets)
+    at = [ctypes.c_void_p(each.ctypes.data) for each in (rows, answer, one)]
+    functions.predict_rows(ctypes.c_long(len(X)), *at[:2])
+    functions.predict(at[0], at[2])
+    assert np.array_equal(one, answer[0], equal_nan=True)
+    return answer
+
+
 def apart(model, path, X, precision):
     """The largest difference to what the model says, over the spread of that."""
-    streamkern.to_onnx(model, path, precision=precision, force=True)
-    inputs = X.astype(TYPES[precision])
-    answer = answers(path, inputs)
+    in_c = path.suffix == ".c"
+    (streamkern.to_c if in_c else streamkern.to_onnx)(model, path, precision=precision, force=True)
+    inputs = X.astype(float if in_c else TYPES[precision])
     said = (model.predict if hasattr(model, "predict") else model.transform)(inputs)
+    if in_c:
+        answer = answers_in_c(path, inputs, said[0].size).reshape(said.shape)
+    else:
+        answer = answers(path, inputs)
     assert answer.dtype == inputs.dtype
     assert answer.shape == said.shape
     return (np.abs(answer - said).max(axis=0) / said.std(axis=0)).max()
@@ -73,12 +98,27 @@ MAPS = {
 }
 
 
+FILES = pytest.mark.parametrize("file", ["model.onnx", "model.c"])
+
+
+@FILES
 @pytest.mark.parametrize("options", list(MAPS.values()), ids=list(MAPS))
-def test_a_graph_predicts_what_the_model_predicts(options, tmp_path):
+def test_a_file_predicts_what_the_model_predicts(options, file, tmp_path):
     X, y = rows()
     model, new = ridge(**options).fit(X, y), rows(50, seed=1)[0]
-    assert apart(model, tmp_path / "model.onnx", new, "double") < 1e-9
-    assert apart(model, tmp_path / "model.onnx", new, "single") < 2e-5
+    assert apart(model, tmp_path / file, new, "double") < 1e-9
+    assert apart(model, tmp_path / file, new, "single") < 2e-5
+
+
+@FILES
+@pytest.mark.parametrize("scale", ["robust", "quantile"])
+@pytest.mark.parametrize("metric", [None, np.diag([1.0, 4.0, 0.25])])
+def test_a_scale_that_bends_is_in_the_file(scale, metric, file, tmp_path):
+    X, y = rows()
+    X[0] *= 1e6
+    model = ridge(scale=scale, metric=metric).fit(X, y)
+    new = np.concatenate([rows(50, seed=1)[0], X[:1], np.full((1, P), -1e300)])
+    assert apart(model, tmp_path / file, new, "double") < 1e-9
 
 
 SUM = Sum(kernels=(Laplacian(2.0), Matern(2.0)), weights=(1.0, 0.25), columns=((0, 1), (1, 2)))
@@ -89,13 +129,31 @@ KERNELS = [
 ]
 
 
+@FILES
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_kernels_at_landmarks_are_made_in_double(kernel, tmp_path):
+def test_kernels_at_landmarks_are_made_in_double(kernel, file, tmp_path):
     X, y = rows()
     model = ridge(kernel=kernel, feature_map="nystroem").fit(X, y)
     new = rows(50, seed=1)[0]
-    assert apart(model, tmp_path / "model.onnx", new, "double") < 1e-6
-    assert apart(model, tmp_path / "model.onnx", new, "single") < 1e-5
+    assert apart(model, tmp_path / file, new, "double") < 1e-6
+    assert apart(model, tmp_path / file, new, "single") < 1e-5
+
+
+@pytest.mark.filterwarnings("ignore:1 constant column")
+@pytest.mark.parametrize("options", [{}, {"feature_map": "nystroem"}, MAPS["identity"]])
+def test_a_row_that_is_not_finite_is_nan_in_c_and_others_keep_their_range(options, tmp_path):
+    X, y = rows()
+    X[:, 2] = 7.0  # constant, so that no function reads it
+    limits = np.quantile(y[:, 0], [0.4, 0.6]).tolist()
+    model = ridge(on_bad_rows="skip", target_range=limits, **options)
+    model.fit(X, np.clip(y[:, 0], *limits))
+    new = rows(50, seed=1)[0]
+    new[[0, 3], [0, 1]], new[4, 0], new[5, 2] = np.nan, -np.inf, np.nan
+    streamkern.to_c(model, tmp_path / "model.c")
+    answer, said = answers_in_c(tmp_path / "model.c", new, 1)[:, 0], model.predict(new)
+    assert {*limits} < {*said.tolist()}
+    assert np.flatnonzero(np.isnan(said)).tolist() == [0, 3, 4]
+    assert np.allclose(answer, said, rtol=1e-9, equal_nan=True)
 
 
 @pytest.mark.parametrize("calibration", ["spline", "sigmoid", "isotonic", None])
@@ -117,6 +175,11 @@ def test_a_classifier_gives_the_probabilities_of_its_classes(n_classes, calibrat
         assert np.abs(answer - said).max() < tolerance
         inputs[3, 0] = np.nan
         assert np.flatnonzero(np.isnan(answers(path, inputs)).all(axis=1)).tolist() == [3]
+        in_c = tmp_path / f"{precision}.c"
+        streamkern.to_c(model, in_c, precision=precision)
+        inputs = inputs.astype(float)
+        assert np.nanmax(np.abs(answers_in_c(in_c, inputs, n_classes) - said)) < tolerance
+        assert np.flatnonzero(np.isnan(answers_in_c(in_c, inputs, n_classes)[:, 0])) == [3]
     facts = {each.key: each.value for each in onnx.load(path).metadata_props}
     assert json.loads(facts["classes"]) == model.classes_.tolist()
     model.save(tmp_path / "model.h5")
@@ -133,8 +196,10 @@ def test_a_classifier_gives_the_probabilities_of_its_classes(n_classes, calibrat
 )
 def test_what_has_no_graph_is_refused_in_a_sentence(options, said, tmp_path):
     X, y = rows()
-    with pytest.raises(ParameterError, match=said):
-        streamkern.to_onnx(ridge(**options).fit(X, y), tmp_path / "model.onnx")
+    model = ridge(**options).fit(X, y)
+    for write in (streamkern.to_onnx, streamkern.to_c):
+        with pytest.raises(ParameterError, match=said):
+            write(model, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
 
@@ -147,15 +212,21 @@ def test_the_command_writes_the_graph_of_a_model_and_of_components(tmp_path):
         report = report_of("export", tmp_path / f"{name}.h5", "--out", tmp_path / f"{name}.onnx")
         assert [report["output"], report["precision"]] == expected
     assert np.allclose(answers(tmp_path / "model.onnx", X), model.predict(X), rtol=1e-9)
+    report = report_of("export", tmp_path / "model.h5", "--out", tmp_path / "model.c")
+    assert report["bytes"] == (tmp_path / "model.c").stat().st_size
+    assert np.allclose(answers_in_c(tmp_path / "model.c", X, 2), model.predict(X), rtol=1e-9)
     written = onnx.load(tmp_path / "pca.onnx")
+    used = {name for node in written.graph.node for name in node.input}
+    assert {each.name for each in written.graph.initializer} < used  # or runtimes warn
     assert written.producer_name == "streamkern"
     assert [each.name for each in written.graph.output] == ["scores"]
 
 
 def test_what_cannot_be_written_is_refused(monkeypatch, tmp_path):
     path, model = tmp_path / "model.onnx", ridge().fit(*rows())
-    with pytest.raises(ParameterError, match="fit one first"):
-        streamkern.to_onnx(ridge(), path)
+    for write in (streamkern.to_onnx, streamkern.to_c):
+        with pytest.raises(ParameterError, match="fit one first"):
+            write(ridge(), path)
     with monkeypatch.context() as patch:
         patch.setattr(onnx_graph, "_MOST_BYTES", 1000)
         with pytest.raises(ParameterError, match="more than the 1 kB that an ONNX file holds"):
@@ -166,8 +237,9 @@ def test_what_cannot_be_written_is_refused(monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@FILES
 @pytest.mark.parametrize("scale", [1.5, 300.0])
-def test_a_model_in_single_precision_has_a_graph_in_it(scale, tmp_path):
+def test_a_model_in_single_precision_has_a_file_in_it(scale, file, tmp_path):
     X, y = rows()
     model = ridge(kernel=Gaussian(scale), precision="single").fit(X, y[:, 0])
-    assert apart(model, tmp_path / "model.onnx", X, None) < 1e-4
+    assert apart(model, tmp_path / file, X, None) < 1e-4

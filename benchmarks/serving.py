@@ -1,0 +1,158 @@
+"""What a prediction costs: python benchmarks/serving.py.
+
+Every model is of the same made-up rows.  One row and a batch are predicted by the estimator, of an
+array and of a data frame, by `predictor_`, by ONNX Runtime, by exported C (`cc -O3 -march=native`)
+and by scikit-learn's RBFSampler and Ridge; by LightGBM (500 trees) where it is installed.  They
+take turns in one run, on one thread.  Figures are microseconds a row: the median, and the 99th
+percentile of single rows; `apart` is the largest difference to the estimator, over the standard
+deviation.  Then a new process loads each model and predicts a row, as an estimator or a predictor:
+seconds from its start, and which of Dask and scikit-learn came with it.
+"""
+
+import argparse
+import ctypes
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import streamkern
+from streamkern.runtime.threads import blas_threads, processor
+
+_FIT_ROWS, _TURNS, _CALLS, _BATCH_TURNS = 5000, 100, 20, 5
+# Models of their own; scikit-learn holds all features of its rows.
+_OTHERS, _OTHERS_ROWS = ("scikit-learn", "LightGBM"), 10_000
+_NEW_PROCESS = """
+import sys, time
+import numpy as np
+import streamkern
+getattr(streamkern, sys.argv[4])(sys.argv[1]).predict(np.zeros((1, int(sys.argv[2]))))
+print(time.time() - float(sys.argv[3]), *sorted({"dask", "sklearn"} & sys.modules.keys()))
+"""
+
+Predict = Callable[[Any], Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--inputs", default="20,90", help="numbers of inputs")
+    parser.add_argument("--components", default="512,1024,8192", help="numbers of features")
+    parser.add_argument("--rows", type=float, default=1e5, help="rows of a batch")
+    options = parser.parse_args()
+    print(processor())
+    for p in map(int, options.inputs.split(",")):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((_FIT_ROWS, p))
+        y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(_FIT_ROWS)
+        batch = rng.standard_normal((int(options.rows), p))
+        for D in map(int, options.components.split(",")):
+            with TemporaryDirectory() as folder, blas_threads(1):
+                measure(X, y, batch, D, Path(folder))
+
+
+def measure(X: Any, y: Any, batch: Any, D: int, folder: Path) -> None:
+    p, names = X.shape[1], [f"x{j}" for j in range(X.shape[1])]
+    model = streamkern.RandomFeatureRidge(n_components=D, alpha=1e-3).fit(X, y)
+    of_frame = streamkern.RandomFeatureRidge(n_components=D, alpha=1e-3)
+    of_frame.fit(pd.DataFrame(X, columns=names), y)
+    contenders: dict[str, Predict] = {
+        "array": model.predict,
+        "data frame": of_frame.predict,
+        "predictor_": model.predictor_.predict,
+        **exported(model, folder),
+        "scikit-learn": make_pipeline(
+            StandardScaler(), RBFSampler(gamma=0.5 / p, n_components=D, random_state=0), Ridge()
+        )
+        .fit(X, y)
+        .predict,
+    }
+    if find_spec("lightgbm"):
+        from lightgbm import LGBMRegressor
+
+        contenders["LightGBM"] = LGBMRegressor(n_estimators=500, verbose=-1).fit(X, y).predict
+    print(f"\np = {p}, D = {D:,}{'one row':>14}{'99th':>10}{'a batch':>12}{'apart':>10}")
+    given = {name: rows_for(name, names, batch) for name in contenders}
+    one = {name: given[name][:1] for name in contenders}
+    single = in_turns(contenders, one, _TURNS, _CALLS)
+    many = in_turns(contenders, given, _BATCH_TURNS, 1)
+    said = model.predict(batch[:1000])
+    for name, predict in contenders.items():
+        figures = 1e6 * np.median(single[name]), 1e6 * np.quantile(single[name], 0.99)
+        a_row = 1e6 * np.median(many[name]) / len(given[name])
+        apart = np.abs(np.ravel(predict(given[name][:1000])) - said).max() / said.std()
+        same = "" if name in _OTHERS else f"{apart:>10.0e}"
+        print(f"{name:16}{figures[0]:>12.1f}{figures[1]:>10.1f}{a_row:>12.2f}{same}")
+    model.save(folder / "model.h5", compact=True)
+    started: dict[str, list[list[str]]] = {"load": [], "load_predictor": []}
+    for name in 3 * list(started):
+        started[name].append(new_process(name, folder / "model.h5", p))
+    for name, found in started.items():
+        seconds, modules = np.median([float(each[0]) for each in found]), found[0][1:]
+        print(f"new process, {name}: {seconds:.2f} s, imports {' '.join(modules) or 'neither'}")
+
+
+def exported(model: Any, folder: Path) -> dict[str, Predict]:
+    """Return what predicts by files that the model is exported to."""
+    import onnxruntime
+
+    streamkern.to_onnx(model, folder / "model.onnx")
+    how = onnxruntime.SessionOptions()
+    how.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(folder / "model.onnx", how)
+    found: dict[str, Predict] = {"ONNX Runtime": lambda X: session.run(None, {"X": X})[0]}
+    if hasattr(streamkern, "to_c"):
+        streamkern.to_c(model, folder / "model.c")
+        command = "cc -O3 -march=native -shared -fPIC -o model.so model.c -lm"
+        subprocess.run(command.split(), cwd=folder, check=True)
+        found["C"] = partial(by_library, ctypes.CDLL(str(folder / "model.so")))
+    return found
+
+
+def by_library(library: Any, X: Any) -> Any:
+    y = np.empty(len(X))
+    at = X.__array_interface__["data"][0], y.__array_interface__["data"][0]
+    library.predict_rows(ctypes.c_long(len(X)), *map(ctypes.c_void_p, at))
+    return y
+
+
+def rows_for(name: str, names: list[str], batch: Any) -> Any:
+    if name == "data frame":
+        return pd.DataFrame(batch, columns=names)
+    if name in _OTHERS:
+        return batch[:_OTHERS_ROWS]
+    return batch.astype(np.float32) if name == "ONNX Runtime" else batch
+
+
+def in_turns(contenders: dict[str, Predict], rows: Any, turns: int, calls: int) -> Any:
+    """Return the seconds of every call, of contenders that take turns."""
+    found: dict[str, list[float]] = {name: [] for name in contenders}
+    for turn in range(turns + 1):
+        for name, predict in contenders.items():
+            for _ in range(calls):
+                start = time.perf_counter()
+                predict(rows[name])
+                if turn:  # the first is for caches
+                    found[name].append(time.perf_counter() - start)
+    return found
+
+
+def new_process(name: str, path: Path, p: int) -> list[str]:
+    """Return the seconds to the first prediction of a new process, and what came with it."""
+    command = [sys.executable, "-c", _NEW_PROCESS, str(path), str(p), str(time.time()), name]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+if __name__ == "__main__":
+    main()
