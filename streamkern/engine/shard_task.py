@@ -27,6 +27,8 @@ from streamkern.statistics import Statistic, Work
 
 # Activities of the thread that reads ahead, beside the one that computes.
 _BESIDE = ("reading", "decoding")
+# Seconds between two events that say how far a shard is.
+_TELLING = 15.0
 
 
 class ComputeSlots:
@@ -96,7 +98,7 @@ def at_shard(
         ):
             attainable = work.attainable(threads) if work else 0.0
             begun = time.perf_counter()
-            yield timed_each("waiting", _to_the_last(blocks, shard.n_rows, number)), scratch
+            yield timed_each("waiting", _to_the_last(blocks, shard, number)), scratch
             elapsed = time.perf_counter() - begun
     except Exception:
         tell_from_task(number, "shard failed", shard=shard.index)
@@ -116,17 +118,21 @@ def at_shard(
     )
 
 
-def _to_the_last(blocks: Iterable[Block], n_rows: int, job: str) -> Iterator[Block]:
-    """Yield blocks of so many rows; with the last, the worker may begin another task.
+def _to_the_last(blocks: Iterable[Block], shard: Shard, job: str) -> Iterator[Block]:
+    """Yield the blocks of a shard; with the last, the worker may begin another task.
 
-    Where tasks run on threads of one process there is a thread more than slots instead.
+    Where tasks run on threads of one process there is a thread more than slots instead.  Every
+    `_TELLING` seconds it is told how far the shard is.
     """
-    done = 0
+    done, told = 0, time.monotonic()
     for block in blocks:
         if stopping.is_set():
             raise KeyboardInterrupt
+        if time.monotonic() - told > _TELLING:
+            told = time.monotonic()
+            tell_from_task(job, "rows read", shard=shard.index, rows=done)
         done += len(block)
-        worker = current_worker() if done == n_rows else None
+        worker = current_worker() if done == shard.n_rows else None
         # A whole pass may run inside somebody else's task, which goes on for long after this.
         if worker is not None and job in str(worker.get_current_task()):
             from distributed import secede  # noqa: PLC0415  where a worker is

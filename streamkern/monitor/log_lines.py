@@ -26,7 +26,7 @@ STYLES = ("auto", "live", "plain", "json")
 _LEAST, _SHARE = 10.0, 1 / 30
 _LOOK = 1.0
 # Events that come by the thousand, or say nothing on their own.
-_PLENTIFUL = {"shard begun", "shard done", "merged"}
+_PLENTIFUL = {"shard begun", "rows read", "shard done", "merged"}
 
 
 @contextmanager

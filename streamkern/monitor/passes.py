@@ -51,6 +51,7 @@ class Pass:
     shards_resumed: int = 0
     attempts: Counter[int] = field(default_factory=Counter)
     running: dict[int, str] = field(default_factory=dict)
+    partly: dict[int, int] = field(default_factory=dict)  # rows so far of those that take long
     done: dict[int, int] = field(default_factory=dict)  # with their rows
     failed: set[int] = field(default_factory=set)
     workers: dict[str, Worker] = field(default_factory=dict)
@@ -141,13 +142,17 @@ class Pass:
                 self.attempts[event["shard"]] += 1
                 # What was lost with a worker is to be read again.
                 self.rows_read -= self.done.pop(event["shard"], 0)
+                self._read_in_vain(event["shard"])
                 self.failed.discard(event["shard"])
                 self.running[event["shard"]] = event["worker"]
                 self.workers.setdefault(event["worker"], Worker(since=now))
+            case "rows read":
+                self._rows_read(event, now)
             case "shard done":
                 self._shard_done(event, now)
             case "shard failed":
                 self.running.pop(event["shard"], None)
+                self._read_in_vain(event["shard"])
                 self.failed.add(event["shard"])
             case "worker lost":
                 self.lost(event["worker"])
@@ -165,25 +170,37 @@ class Pass:
         self.n_lost += worker in self.workers  # at work, or it holds sums
         for shard in [shard for shard, where in self.running.items() if where == worker]:
             del self.running[shard]
+            self._read_in_vain(shard)
         if worker in self.workers:
             self.workers[worker].attainable, self.workers[worker].is_lost = 0.0, True
 
-    def _shard_done(self, event: Event, now: float) -> None:
-        """Add a shard; its rows count once."""
+    def _read_in_vain(self, shard: int) -> None:
+        self.rows_read -= self.partly.pop(shard, 0)
+
+    def _rows_read(self, event: Event, now: float) -> None:
+        """Count the rows of a shard so far, or all of them, which count once."""
         shard, rows = event["shard"], event["rows"]
-        self.running.pop(shard, None)
-        worker = self.workers.setdefault(event["worker"], Worker(since=self.begun))
-        worker.rows += rows
-        worker.busy += event.get("elapsed", 0.0)
-        worker.attainable = event.get("attainable", 0.0)
-        worker.peak_bytes = max(worker.peak_bytes, event.get("peak_bytes", 0))
-        self.seconds.update(event.get("seconds", {}))
+        more = rows - self.partly.get(shard, 0)
+        self.workers.setdefault(event["worker"], Worker(since=self.begun)).rows += more
         if shard not in self.done:
-            self.done[shard] = rows
-            self.rows_read += rows
-            self.recent.append((now, rows))
+            self.partly[shard] = rows
+            self.rows_read += more
+            self.recent.append((now, more))
             elapsed = self.elapsed(now)
             while self.recent and self.recent[0][0] <= now - max(_WINDOW, _PART * elapsed):
                 self.recent.popleft()
             if is_due(self.history, elapsed):
                 self.history.append((elapsed, self.rows_read))
+
+    def _shard_done(self, event: Event, now: float) -> None:
+        """Add a shard; its rows count once."""
+        self._rows_read(event, now)
+        shard = event["shard"]
+        self.running.pop(shard, None)
+        self.partly.pop(shard, None)
+        self.done[shard] = event["rows"]
+        worker = self.workers[event["worker"]]
+        worker.busy += event.get("elapsed", 0.0)
+        worker.attainable = event.get("attainable", 0.0)
+        worker.peak_bytes = max(worker.peak_bytes, event.get("peak_bytes", 0))
+        self.seconds.update(event.get("seconds", {}))

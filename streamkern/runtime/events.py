@@ -13,6 +13,7 @@ started the job.  All else is told by that process.
 - `pass begun`: label, rows, shards, row_bytes, row_flops; `pass ended`: error
 - `resumed`, from a checkpoint: rows, shards
 - `shard begun`, `shard failed`: shard, worker; `worker lost`, which the scheduler tells: worker
+- `rows read`: shard, worker, and rows of it so far, of shards that take long
 - `shard done`: besides rows, elapsed, seconds by activity, peak_bytes, attainable
 - `merged`: seconds; `validated`: the error on the rows to come after rows, leading, n_components
 - `solved`: seconds, alpha, cv_rmse, alpha_curve

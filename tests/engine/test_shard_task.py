@@ -15,6 +15,7 @@ from distributed import Client
 from rows_read import ReadBy
 
 import streamkern
+from streamkern.engine import shard_task
 from streamkern.engine.reduction import accumulate
 from streamkern.engine.shard_task import ComputeSlots
 from streamkern.engine.task_stream import map_shards
@@ -195,6 +196,16 @@ def test_seconds_add_up_and_products_are_compared_with_what_can_be_attained():
     assert all(event["attainable"] > 1e8 for event in events)
     assert all(event["attainable"] == 0 for event in told_of(source, ColumnStatistics(4)))
     assert ColumnStatistics(3).work is None
+
+
+def test_a_shard_that_takes_long_says_how_far_it_is(monkeypatch):
+    monkeypatch.setattr(shard_task, "_TELLING", 0.0)
+    events = []
+    with observed(events.append), dask.config.set(scheduler="synchronous"):
+        cut = {"shard_rows": 4096, "block_rows": 4096, "read_rows": 1024}
+        accumulate(ArraySource(*normal_rows(4096)), moments(), **cut)
+    told = [each["rows"] for each in events if each["kind"] == "rows read"]
+    assert told == [0, 1024, 2048, 3072]
 
 
 def test_operations_are_those_of_the_products():

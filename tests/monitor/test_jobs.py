@@ -33,6 +33,25 @@ def test_rows_of_shards_that_are_done_count_once(story):
     assert story.reading.rows_per_second(story.now) == pytest.approx(300 / 8.0)
 
 
+def test_rows_of_a_shard_that_takes_long_count_as_they_are_read_and_once(story):
+    def read(shard, rows, worker="w", **facts):
+        story.tell("rows read", shard=shard, rows=rows, worker=worker, **{"pass": "p"}, **facts)
+        return story.reading.rows_done
+
+    for shard, worker in ((0, "w"), (1, "w"), (2, "v")):
+        story.tell("shard begun", shard=shard, worker=worker, **{"pass": "p"})
+    assert read(0, 40, after=5.0) == 40
+    assert read(0, 60, after=5.0) == story.reading.workers["w"].rows == 60
+    assert story.reading.rows_per_second(story.now) == pytest.approx(6.0)
+    assert (read(1, 30), read(2, 50, worker="v")) == (90, 140)
+    story.tell("shard done", shard=0, rows=100, worker="w", **{"pass": "p"})
+    story.tell("shard failed", shard=1, worker="w", **{"pass": "p"})
+    assert story.reading.rows_done == 150
+    story.tell("worker lost", worker="v", **{"pass": "p"})
+    assert story.reading.rows_done == 100
+    assert story.reading.shards()["done"] == 1
+
+
 def test_what_is_left_is_told_from_the_last_third_of_the_time(story):
     assert story.reading.seconds_left(story.now) is None
     story.begin("predict other.h5", "k")
