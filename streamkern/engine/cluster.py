@@ -21,7 +21,6 @@ from typing import Any
 import dask
 from dask.utils import parse_bytes
 from distributed import Client, LocalCluster, Security, rpc
-from distributed.comm import get_address_host_port
 
 from streamkern.engine.scheduler import NO_WORKERS
 from streamkern.errors import ClusterError, ParameterError, first_line
@@ -138,7 +137,9 @@ def connect(
         stack.enter_context(dask.config.set(_configuration(is_own=cluster or not address)))
         if cluster is not None:
             described = extension("clusters", "described_cluster")
-            yield described.started_by_file(stack, local_path(cluster), patience)
+            client = described.started_by_file(stack, local_path(cluster), patience)
+            _let_results_come_directly(client)
+            yield client
             return
         if address is not None:
             client, what = _client_at(address, timeout), f"the scheduler at {address}"
@@ -151,19 +152,20 @@ def connect(
             what = "a LocalCluster"
             client = started(stack, partial(LocalCluster, **options), what)
         wait_for_worker(client, timeout, what)
-        if client.direct_to_workers is None:  # nothing is in the Dask configuration
-            client.direct_to_workers = _reaches_workers(client)
+        _let_results_come_directly(client)
         yield client
 
 
-def _reaches_workers(client: Client) -> bool:
-    """Say whether a worker can be reached, so that large results need not pass the scheduler."""
-    (worker,) = client.scheduler_info(n_workers=1)["workers"]
-    try:
-        socket.create_connection(get_address_host_port(worker), _CONNECTING).close()
-    except (OSError, ValueError):
-        return False
-    return True
+def _let_results_come_directly(client: Client) -> None:
+    """Have large results pass the scheduler by, where a worker can be reached from here.
+
+    What the Dask configuration says, at `distributed.client.direct-to-workers`, counts.
+    """
+    if client.direct_to_workers is None:
+        with suppress(Exception):
+            worker = next(iter(client.nthreads()))
+            security = client.security.get_connection_args("client")
+            client.direct_to_workers = _kind_at(worker, security, _CONNECTING) == "Worker"
 
 
 def _configuration(*, is_own: object) -> dict[str, Any]:

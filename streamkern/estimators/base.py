@@ -208,6 +208,8 @@ def _numbers_of(X: Any, recipe: Recipe) -> Any:
         return None
     if list(X.columns) != [column.name for column in recipe.columns]:
         return None
+    if any(getattr(dtype, "kind", None) not in {"f", "i", "u"} for dtype in X.dtypes):
+        return None
     values = X.to_numpy()
     if values.dtype.char not in "fd":
         return None

@@ -35,18 +35,19 @@ def cluster_time(  # noqa: PLR0917  amounts, and then speeds
     sum_bytes: float,
     n_shards: int,
     n_workers: int,
+    n_slots: int,
     flops_per_second: float,
 ) -> ClusterTime:
-    """Return the seconds of a fit on so many workers, each of so many multiply-adds a second.
+    """Return the seconds of a fit on workers with links, and slots of such multiply-adds a second.
 
     Sums of a shard are `sum_bytes`; `read_bytes` are those of all rows.
     """
     a_merge = sum_bytes / LINK + sum_bytes / ADDING
     a_group = math.isqrt(max(n_shards - 1, 0)) + 1
     # Of the groups that are under way each is a tree, and they go to the whole one by one.
-    depth = math.log2(a_group) + min(n_workers, n_shards) / a_group
+    depth = math.log2(a_group) + min(n_slots, n_shards) / a_group
     return ClusterTime(
-        products=flops / (n_workers * flops_per_second),
+        products=flops / (n_slots * flops_per_second),
         reading=read_bytes / (n_workers * LINK),
         merging=n_shards / n_workers * a_merge,
         scheduling=2 * n_shards * A_TASK,

@@ -84,6 +84,7 @@ class Plan:
             float(self.n_rows) * self.row_bytes,
             self.sum_bytes,
             self.n_shards,
+            max(self.n_workers, 1),
             self.n_slots,
             flops_per_second * self.blas_threads,
         )

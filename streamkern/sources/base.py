@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 # As soon as no more than so many shards are left, these become smaller.
 _LAST_SHARDS = 4
-# While there would be more than so many, they are larger: a scheduler has work with each.
-_MANY_SHARDS = 4096
+# While there would be more than so many, they are larger, up to so many times: a scheduler has work
+# with each, and a worker that is lost costs as much.
+_MANY_SHARDS, _MOST_TIMES = 4096, 64
 
 
 def rounding_of(dtype: np.dtype[Any]) -> float:
@@ -232,8 +233,8 @@ class Source(ABC):
         for segment in self.segments():
             while True:
                 left = n_samples - start
-                usual = max(left // (_MANY_SHARDS * n_rows), 1) * n_rows if grows else n_rows
-                size = min(usual, max(left // (_LAST_SHARDS * step), 1) * step)
+                times = min(max(left // (_MANY_SHARDS * n_rows), 1), _MOST_TIMES) if grows else 1
+                size = min(times * n_rows, max(left // (_LAST_SHARDS * step), 1) * step)
                 if segment.stop - start < size:
                     break
                 chunks = (start + size - segment.start) // segment.chunk_rows

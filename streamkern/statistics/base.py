@@ -15,6 +15,11 @@ from streamkern.runtime.scratch import Scratch
 from streamkern.statistics.declared_sums import Sum, parts
 from streamkern.statistics.work import Work
 
+_WAYS_TO_MERGE = (
+    *("merge", "merged", "merged_jointly", "compatible", "check_room_for"),
+    *("attached", "detached"),
+)
+
 
 @cache
 def _sums_of(kind: type) -> dict[str, Sum]:
@@ -35,7 +40,7 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
     `minimum`, `maximum`, `concatenated`, `part` and their like declare.
     """
 
-    # Whether what a class has of its own to merge asks for no parameter but plain ones.
+    # Said by a class whose own ways to merge, if any, ask for no parameters but plain ones.
     merges_plainly: ClassVar[bool] = False
 
     # Lent for updates, by one thread at a time; without it every update takes its own.
@@ -65,11 +70,12 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
         """Return what merges the sums of one pass in place of this: its plain parameters alone.
 
         So it goes with every task, and no worker is asked for a map.  None where a class has a
-        merge of its own that may ask for more.
+        merge of its own and does not say of it that it `merges_plainly`.
         """
-        kind, own = type(self), ("merge", "merged", "merged_jointly", "check_room_for")
-        if not kind.merges_plainly and any(getattr(kind, n) is not getattr(Sums, n) for n in own):
-            return None
+        for name in _WAYS_TO_MERGE:
+            holder = next(kind for kind in type(self).__mro__ if name in vars(kind))
+            if holder is not Sums and "merges_plainly" not in vars(holder):
+                return None
         light = copy(self)
         vars(light).clear()
         for name, value in vars(self).items():
@@ -79,7 +85,7 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
                 if None in lights:
                     return None
                 setattr(light, name, lights if isinstance(value, tuple) else lights[0])
-            elif value is None or isinstance(value, (bool, int, float, str)):
+            elif value is None or isinstance(value, (bool, int, float, str, np.generic)):
                 setattr(light, name, value)
         light.of_one_pass = True
         return light

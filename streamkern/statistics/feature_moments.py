@@ -29,6 +29,7 @@ class Moments(FeatureSums):
     """
 
     precisions: ClassVar = ("single", "double")
+    merges_plainly = True
 
     cross: Floats = total("feature_map.n_components", "n_factors")
     target: Floats = total("n_targets")

@@ -203,6 +203,8 @@ class Split(NamedTuple):
 class FoldStatistics(Statistic):
     """A statistic of every fold that has rows, in one reading."""
 
+    merges_plainly = True
+
     rule: Folds
     empty: Any  # a Statistic with the parameters of every fold's
     weighting: Any = None  # whose `reweighted` weighs the rows of a block before they are dealt

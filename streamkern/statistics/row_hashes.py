@@ -91,6 +91,8 @@ class RowIndex(Statistic):
     values have the same hash with a probability of about n^2 / 2^65.
     """
 
+    merges_plainly = True
+
     rule: Any = None  # the Folds that rows are dealt to
     hashes: Array = concatenated(np.uint64)
     labels: Array = concatenated("label_type")

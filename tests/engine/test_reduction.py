@@ -4,6 +4,7 @@ import operator
 import re
 from itertools import accumulate as accumulated
 from types import SimpleNamespace
+from typing import Any
 
 import cloudpickle
 import dask
@@ -23,7 +24,15 @@ from streamkern.runtime import events
 from streamkern.runtime.events import observed
 from streamkern.sources import Block, Shard
 from streamkern.sources.arrays import ArraySource
-from streamkern.statistics import Composite, Moments, RowSample, Statistic, merged_by, total
+from streamkern.statistics import (
+    ColumnStatistics,
+    Composite,
+    Moments,
+    RowSample,
+    Statistic,
+    merged_by,
+    total,
+)
 from streamkern.statistics.folds import FoldStatistics, block_folds
 
 SCHEDULERS = ["synchronous", "threads"]
@@ -230,6 +239,37 @@ def test_tasks_that_merge_ask_for_no_map():
     assert merges
     assert not any(each.startswith("pass-") for task in merges for each in task.dependencies)
     assert max(len(cloudpickle.dumps(task)) for task in merges) < 4000
+
+
+class Aligned(Sums):
+    """What is merged is first made to fit, by a parameter that is no plain one."""
+
+    names: Any = None
+
+    def compatible(self, other):
+        assert self.names == ["a", "b"]
+        return other
+
+
+class AlsoColumns(ColumnStatistics):
+    """A merge of its own, of a class that inherits one that asks for plain parameters."""
+
+    names: Any = None
+
+    def merged_jointly(self, other):
+        assert self.names == ["a", "b"]
+        return super().merged_jointly(other)
+
+
+@pytest.mark.parametrize("statistic", [Aligned(["a", "b"]), AlsoColumns(4, ["a", "b"])])
+def test_a_merge_of_ones_own_has_all_parameters(statistic):
+    assert statistic.merging() is None
+    accumulate(ArraySource(*rows(40)), statistic, shard_rows=10)
+
+
+def test_plain_parameters_may_be_numbers_of_numpy():
+    sample = accumulate(ArraySource(*rows(40)), RowSample(np.int64(5)), shard_rows=10).statistic
+    assert len(sample.X) == 5
 
 
 class Counted(Sums):

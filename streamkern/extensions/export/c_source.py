@@ -9,12 +9,15 @@ import numpy as np
 
 from streamkern._typing import Array
 from streamkern._version import __version__
+from streamkern.errors import ParameterError
 from streamkern.extensions.export.onnx import exported
 from streamkern.extensions.export.onnx_graph import Graph, Node
 from streamkern.storage.outputs import replacing
 
 # Numbers that are made side by side, which compilers turn into vectors.
 _AT_ONCE = 32
+# Numbers of a file, which has some ten letters of each.
+_MOST_NUMBERS = 1 << 24
 # Letters of an expression that is still not stored: compilers bound how deep it may be.
 _LONGEST = 2000
 _KINDS = {np.dtype("i8"): "long", np.dtype("f4"): "float", np.dtype("f8"): "double"}
@@ -29,8 +32,8 @@ _EACH = {
     "Squeeze": "{}",
 }  # fmt: skip
 _ENDS = """\
-static double least(double a, double b) { return b < a ? b : a; }
-static double most(double a, double b) { return b > a ? b : a; }
+static inline double least(double a, double b) { return b < a ? b : a; }
+static inline double most(double a, double b) { return b > a ? b : a; }
 """
 _SOFTMAX = """\
 static void softmax(int n, const double *a, double *shares)
@@ -97,6 +100,12 @@ def to_c(model: Any, path: str | Path, *, precision: str | None = None, force: b
     be written are as of `to_onnx`.
     """
     graph, (value, output, _, shapes, facts) = exported(model, "a C file", precision, "double")
+    n_numbers = sum(array.size for array in graph.constants.values())
+    if n_numbers > _MOST_NUMBERS:
+        raise ParameterError(
+            f"a C file has at most {_MOST_NUMBERS:,} numbers, which compilers take, but this model "
+            f"has {n_numbers:,}; write ONNX, or fit one of fewer components."
+        )
     source = _Source(graph, shapes[0][1]).text(value, output, facts.get("classes", ""))
     with replacing(path, force=force) as temporary:
         temporary.write_text(source)
@@ -123,7 +132,7 @@ class _Source:
         self.steps.append(_loop(made.width, set_y))
         body = "\n    ".join(self.steps)
         helpers = "\n".join(text for name, text in _helpers() if f"{name}(" in body)
-        labels = f", classes {labels}".replace("*/", "*\\/") * bool(labels)
+        labels = f", classes {labels}".replace("*/", "*\\/").replace("/*", "/\\*") * bool(labels)
         return f"""\
 /* {output} by streamkern {__version__}{labels}
    void predict(const double *x, double *y): x has {p} numbers, and y {made.width}.
@@ -179,9 +188,9 @@ void predict_rows(long n, const double *x, double *y)
         kind = next((value.kind for value in given if value.kind != "long"), "long")
         if node.operator in ("Cast", "IsInf"):
             kind = _KINDS[node.attributes.get("to", np.dtype("i8"))]
-        of_sum = f"({' + '.join(['{}'] * len(given))})"
         texts, suffix = [value.text for value in given], _SUFFIXES[given[0].kind]
-        text = _EACH.get(node.operator, of_sum).format(*texts, f=suffix, kind=kind)
+        made = f"({' + '.join(['{}'] * len(given))})" if node.operator == "Sum" else ""
+        text = (made or _EACH[node.operator]).format(*texts, f=suffix, kind=kind)
         return Value(kind, max(value.width for value in given), text)
 
     def _gather(self, node: Node) -> Value:

@@ -12,7 +12,6 @@ from urllib.parse import quote, unquote
 from streamkern.engine.scheduler import compute_all, delayed
 from streamkern.errors import DataError, first_line
 from streamkern.errors.urls import is_url, shown
-from streamkern.extensions.tables.cells import pa
 from streamkern.extensions.tables.discovery import RecipeOptions, warn_of_left_out
 from streamkern.extensions.tables.recipe import Recipe, reserved
 from streamkern.extensions.tables.table_files import (
@@ -56,27 +55,41 @@ def files_behind(dataset: Any, beside: Sequence[Any]) -> list[TableFile]:
     """Return the files whose rows are those of a dataset of Arrow.
 
     There are none where it leaves out rows or changes cells, where its files are elsewhere or of
-    another format, and where `beside` has values, not names of its columns.
+    another format, where folders are text that would be read as numbers, and where `beside` has
+    values, not names of its columns.
     """
+    from pyarrow import dataset as datasets
+    from pyarrow import fs
+
     try:
         parts = list(dataset.get_fragments())
     except ValueError:  # as of one with a filter
         return []
-    columns, is_parquet = dataset.schema, isinstance(dataset.format, pa.dataset.ParquetFileFormat)
-    is_here = is_parquet and isinstance(dataset.filesystem, pa.fs.LocalFileSystem)
+    columns, is_parquet = dataset.schema, isinstance(dataset.format, datasets.ParquetFileFormat)
+    is_here = is_parquet and isinstance(dataset.filesystem, fs.LocalFileSystem)
     if not (parts and is_here and all(part.path.endswith(".parquet") for part in parts)):
         return []
-    keys = [pa.dataset.get_partition_keys(part.partition_expression) for part in parts]
+    keys = [datasets.get_partition_keys(part.partition_expression) for part in parts]
     stored = [*parts[0].physical_schema, *map(columns.field, keys[0])]
     is_whole = len(stored) == len(columns) and all(field in columns for field in stored)
     is_whole &= all(part.physical_schema.equals(parts[0].physical_schema) for part in parts)
     is_whole &= all(part.num_row_groups == part.metadata.num_row_groups for part in parts)
     values = [each for each in beside if not (each is None or isinstance(each, str))]
     is_whole &= all(isinstance(v, list) and {*map(str, v)} <= {*columns.names} for v in values)
+    folders_as_text = {str(v) for each in keys for v in each.values() if isinstance(v, str)}
+    is_whole &= not any(map(_could_be_number, folders_as_text))
     if not is_whole or any(None in each.values() for each in keys):
         return []
     folders = ("/".join(f"{key}={quote(str(v))}" for key, v in each.items()) for each in keys)
     return [TableFile(part.path, each) for part, each in zip(parts, folders, strict=True)]
+
+
+def _could_be_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _named(given: str | os.PathLike[str]) -> list[TableFile]:
