@@ -189,6 +189,7 @@ class Watched(Thread):
     def __init__(self, pid: int, mortal: list[Any], seconds: float) -> None:
         super().__init__(daemon=True)
         self.process, self.peak, self.ended = psutil.Process(pid), 0, Event()
+        self.busy: list[tuple[float, float]] = []  # times, and per cent of all cores until then
         draws = np.random.default_rng(0)
         self.deaths = sorted((draws.uniform(0.1, 0.9) * seconds, each.pid) for each in mortal)
 
@@ -196,6 +197,7 @@ class Watched(Thread):
         begun = time.monotonic()
         while not self.ended.wait(0.2):
             self.peak = max(self.peak, self.process.memory_info().rss)
+            self.busy.append((time.time(), psutil.cpu_percent()))
             while self.deaths and time.monotonic() - begun > self.deaths[0][0]:
                 os.kill(self.deaths.pop(0)[1], signal.SIGKILL)
 
@@ -221,7 +223,7 @@ def one_pass(as_json: bool, **options: Any) -> None:
         print(json.dumps(found))
         return
     for name, value in found.items():
-        print(f"{name:28} {value if isinstance(value, str) else f'{value:,.4g}'}", flush=True)
+        print(f"{name:36} {value if isinstance(value, str) else f'{value:,.4g}'}", flush=True)
 
 
 def measured(
@@ -286,11 +288,13 @@ def measured(
         watched.ended.set()
         after = client.run_on_scheduler(state)
         moved = client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total)
+        at_end = [busy for when, busy in watched.busy if when > result.statistic.last]
         made, taken = result.statistic, after["seconds"] - before["seconds"]
         return {
             "elapsed, s": ended - called,
             "to the first shard, s": made.first - called,
             "after the last shard, s": ended - made.last,
+            "cores of this machine busy then, %": float(np.mean(at_end or [0.0])),
             "idle workers": 1 - made.busy / (n_workers * (made.last - made.first)),
             "scheduler, ms a shard": 1e3 * (taken - idle * (ended - called)) / n_shards,
             "scheduler, share of time": taken / (ended - called),

@@ -152,13 +152,14 @@ class Plan:
         return self
 
     def rows(self) -> list[tuple[str, str]]:
+        most = "at most" if self.n_shards * self.shard_rows >= self.n_rows else "about"
         where = f"this process, {self.n_threads} threads"
         if self.n_workers:
             where = f"{self.n_workers} worker processes"
         return [
             ("rows x inputs", f"{self.n_rows:,} x {self.n_features:,}"),
             ("components", f"{self.n_components:,} ({self.precision} precision)"),
-            ("shards", f"{self.n_shards:,} of at most {self.shard_rows:,} rows"),
+            ("shards", f"{self.n_shards:,} of {most} {self.shard_rows:,} rows"),
             ("blocks", f"{self.block_rows:,} rows"),
             ("tasks in the graph", f"{self.graph_tasks:,}"),
             *([("solver", "conjugate gradients")] * self.solves_by_passes),
