@@ -36,7 +36,7 @@ from distributed import Client, LocalCluster, Worker, get_worker
 import streamkern
 from streamkern.engine.reduction import accumulate
 from streamkern.monitor.job_text import duration
-from streamkern.parameters.cluster_time import ClusterTime
+from streamkern.parameters.cluster_time import ClusterTime, cluster_time
 from streamkern.parameters.plan import plan_system
 from streamkern.sources import Block, Reader, Segment, Shard, Source
 from streamkern.statistics import Statistic
@@ -319,7 +319,7 @@ def model(rows: float, inputs: int, components: int, speed: float) -> None:
     print("| workers | " + " | ".join(ClusterTime._fields) + " | in all | worker-hours |")
     for n in (1, 2, 4, 8, 16, 64, 256, 1000, 4000, 16000):
         plan = plan_system(source, components, n_folds=5, n_workers=n, allowed_bytes=1 << 40)
-        parts = plan.cluster_time(speed)
+        parts = cluster_time(plan, speed)
         told = [duration(each) for each in (*parts, parts.total)]
         print(f"| {n:,} | {' | '.join(told)} | {n * parts.total / 3600:,.0f} |", flush=True)
 

@@ -4,7 +4,12 @@ The formulas are derived in `docs/explanation/scale.md`, where the constants are
 """
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from streamkern.parameters.cost_estimate import solve_flops
+
+if TYPE_CHECKING:
+    from streamkern.parameters.job_plan import Plan
 
 # Bytes a second between two machines, and of sums that one core adds to others.
 LINK, ADDING = 1.25e9, 1.0e9
@@ -28,29 +33,20 @@ class ClusterTime(NamedTuple):
         return working + self.ending + self.solving
 
 
-def cluster_time(  # noqa: PLR0917  amounts, and then speeds
-    flops: float,
-    solve_flops: float,
-    read_bytes: float,
-    sum_bytes: float,
-    n_shards: int,
-    n_workers: int,
-    n_slots: int,
-    flops_per_second: float,
-) -> ClusterTime:
-    """Return the seconds of a fit on workers with links, and slots of such multiply-adds a second.
-
-    Sums of a shard are `sum_bytes`; `read_bytes` are those of all rows.
-    """
-    a_merge = sum_bytes / LINK + sum_bytes / ADDING
+def cluster_time(plan: "Plan", flops_per_second: float) -> ClusterTime:
+    """Return what a fit takes on all workers, of cores of so many multiply-adds a second."""
+    n_workers, n_slots, n_shards = max(plan.n_workers, 1), plan.n_slots, plan.n_shards
+    speed = flops_per_second * plan.blas_threads
+    solving = solve_flops(plan.n_components, plan.n_folds)
+    a_merge = plan.sum_bytes / LINK + plan.sum_bytes / ADDING
     a_group = math.isqrt(max(n_shards - 1, 0)) + 1
     # Of the groups that are under way each is a tree, and they go to the whole one by one.
     depth = math.log2(a_group) + min(n_slots, n_shards) / a_group
     return ClusterTime(
-        products=flops / (n_slots * flops_per_second),
-        reading=read_bytes / (n_workers * LINK),
+        products=(plan.flops - solving) / (n_slots * speed),
+        reading=plan.n_rows * plan.row_bytes / (n_workers * LINK),
         merging=n_shards / n_workers * a_merge,
         scheduling=2 * n_shards * A_TASK,
         ending=depth * a_merge,
-        solving=solve_flops / flops_per_second,
+        solving=solving / speed,
     )

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 from streamkern.errors import DataError, InsufficientMemoryError
 from streamkern.features import LEVELS
 from streamkern.monitor.job_text import duration
-from streamkern.parameters.cluster_time import ClusterTime, cluster_time
-from streamkern.parameters.cost_estimate import rough_flops_per_second, solve_flops
+from streamkern.parameters.cluster_time import cluster_time
+from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, in_words
 from streamkern.runtime.threads import blas_threads
@@ -75,20 +75,6 @@ class Plan:
         """Return the time for the main pass, of cores that do so many multiply-adds a second."""
         return self._pass_flops / (rate * self.n_slots * self.blas_threads)
 
-    def cluster_time(self, flops_per_second: float) -> ClusterTime:
-        """Return what the fit takes on all workers, of cores of so many multiply-adds a second."""
-        solving = solve_flops(self.n_components, self.n_folds)
-        return cluster_time(
-            self.flops - solving,
-            solving,
-            float(self.n_rows) * self.row_bytes,
-            self.sum_bytes,
-            self.n_shards,
-            max(self.n_workers, 1),
-            self.n_slots,
-            flops_per_second * self.blas_threads,
-        )
-
     def _times(self) -> list[tuple[str, str]]:
         """Say how long the main pass takes, by products that are measured here in 0.1 s."""
         dtype = INTEGER if self.precision in LEVELS else self.precision
@@ -101,7 +87,7 @@ class Plan:
         )
         rows = [("time of the pass", whole)]
         if self.n_workers > 1 and not self.solves_by_passes:
-            parts = self.cluster_time(rate)
+            parts = cluster_time(self, rate)
             told = {name: duration(seconds) for name, seconds in parts._asdict().items()}
             beside = ", ".join(f"{name} {told.pop(name)}" for name in parts._fields[:4])
             after = ", ".join(f"{name} {each}" for name, each in told.items())

@@ -368,7 +368,7 @@ def test_a_plan_is_json_and_a_person_is_told_memory_projected_and_allowed():
 def test_a_plan_for_a_cluster_says_what_each_part_takes():
     source = Described(n=10**12, p=20)
     plans = {n: plan_system(source, 16384, n_workers=n, allowed_bytes=64 * GB) for n in (10, 1000)}
-    few, many = (plan.cluster_time(1e11) for plan in plans.values())
+    few, many = (cluster_time.cluster_time(plan, 1e11) for plan in plans.values())
     assert plans[1000].n_shards < 200_000
     assert many.products == pytest.approx(few.products / 100)
     assert many.reading == pytest.approx(10**12 * 80 / (1000 * cluster_time.LINK))
