@@ -43,7 +43,8 @@ class ComputeSlots:
     def __init__(self, n_slots: int) -> None:
         self.n_slots = n_slots
         self._lock = threading.Lock()
-        self._free: LifoQueue[Scratch] | None = None
+        # By worker, of which a process may have several.
+        self._free: dict[str, LifoQueue[Scratch]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ComputeSlots, (self.n_slots,)
@@ -55,16 +56,18 @@ class ComputeSlots:
 
     @contextmanager
     def taken(self) -> Iterator[Scratch]:
+        worker = current_worker()
+        where = "" if worker is None else worker.address
         with self._lock:
-            if self._free is None:
-                self._free = LifoQueue()
+            if where not in self._free:
+                self._free[where] = LifoQueue()
                 for _ in range(self.here):
-                    self._free.put(Scratch())
-        scratch = self._free.get()
+                    self._free[where].put(Scratch())
+        scratch = self._free[where].get()
         try:
             yield scratch
         finally:
-            self._free.put(scratch)
+            self._free[where].put(scratch)
 
 
 def pass_facts(source: Source, shards: Sequence[Shard], work: Work | None = None) -> dict[str, Any]:

@@ -5,13 +5,14 @@ import pickle
 import threading
 import time
 from contextlib import nullcontext
+from typing import ClassVar
 
 import dask
 import h5py
 import numpy as np
 import pytest
 from commandline import write
-from distributed import Client
+from distributed import Client, LocalCluster
 from rows_read import ReadBy
 
 import streamkern
@@ -27,6 +28,7 @@ from streamkern.statistics import (
     ColumnStatistics,
     Moments,
     Statistic,
+    maximum,
     merged_by,
     moment_strips,
     total,
@@ -34,6 +36,20 @@ from streamkern.statistics import (
 
 # Of a block, that it is read or computed: long beside what a busy machine takes to begin with it.
 SECONDS = 0.08
+
+
+class AtOnce(Statistic):
+    """Counts how many threads of this process are at it."""
+
+    most: int = maximum(start=0)
+    present: ClassVar = []
+
+    def update(self, blocks):
+        for _ in blocks:
+            self.present.append(1)
+            time.sleep(SECONDS)
+            self.most = max(self.most, len(self.present))
+            self.present.pop()
 
 
 class Busy(Statistic):
@@ -138,6 +154,13 @@ def test_a_pass_inside_a_task_of_somebody_else_leaves_that_task_alone(external_s
 
     with Client(external_scheduler) as client:
         assert np.array_equal(client.submit(fit, pure=False).result(), fit())
+
+
+def test_workers_of_one_process_compute_at_the_same_time():
+    rows, options = np.zeros((40, 2)), {"processes": False, "dashboard_address": None}
+    with LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster, Client(cluster):
+        at_once = accumulate(ArraySource(rows, rows[:, 0]), AtOnce(), shard_rows=4).statistic
+    assert at_once.most == 2
 
 
 def test_a_slot_comes_back_after_an_error_and_a_copy_elsewhere_has_memory_of_its_own():
