@@ -18,7 +18,6 @@ from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
 from streamkern.runtime.resources import metered
 from streamkern.sources import Shard
-from streamkern.statistics import Statistic
 from streamkern.storage.checkpoints import SavedPass
 
 
@@ -49,7 +48,7 @@ class Partial(NamedTuple):
     def counts(self) -> Self:
         return self._replace(statistic=None)
 
-    def whole(self, zero: Statistic) -> Any:
+    def whole(self, zero: Any) -> Any:
         return zero.attached(self.statistic)
 
 
@@ -67,6 +66,10 @@ class Assignment(NamedTuple):
     zero: Any  # the Statistic
     options: "PassOptions"
     slots: Any  # `ComputeSlots`
+
+    def attached(self, sums: Any) -> Any:
+        """Return sums with the parameters of the statistic, as its own `attached` does."""
+        return self.zero.attached(sums)
 
 
 class PassOptions(NamedTuple):
@@ -130,9 +133,8 @@ def check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) -
         )
 
 
-def merge_partials(given: Any, job: str, left: Partial, right: Partial) -> Partial:
-    """Return the sums of both, given an assignment, or a `Statistic.merging`."""
-    zero = given.zero if isinstance(given, Assignment) else given
+def merge_partials(zero: Any, job: str, left: Partial, right: Partial) -> Partial:
+    """Return the sums of both; zero is a statistic, an assignment, or a `Statistic.merging`."""
     if left.statistic is None or right.statistic is None:
         return SAVED
     begun = time.perf_counter()

@@ -135,12 +135,13 @@ class Predictor(Uncached, RowFunction):
     def predict(self, X: Array) -> Floats:
         """Return predictions (n, q), or (n,) where flat; NaN for a row that is not finite."""
         predictions = np.empty((len(X), self.coef.shape[1]))
+        is_alone = len(X) == 1
         try:
-            write = self._for_one_row.pop() if len(X) == 1 else self.buffered(len(X), Scratch())
+            write = (self._for_one_row if is_alone else []).pop()
         except IndexError:  # none yet, or all in other threads
-            write = self.buffered(1, Scratch())
+            write = self.buffered(len(X), Scratch())
         write(X, predictions)
-        if len(X) == 1 and self.n_components * self.feature_map.n_features <= _MOST_KEPT:
+        if is_alone and self.n_components * self.feature_map.n_features <= _MOST_KEPT:
             self._for_one_row.append(write)
         return predictions[:, 0] if self.flat else predictions
 
