@@ -70,7 +70,7 @@ EXTENSIONS = {
         solvers={"Toeplitz": "toeplitz.Toeplitz"},
         maps={"grid": "frequency_grid", "trend": "trend"},
     ),
-    "sparse": Extension(names={"sparsify": "sparsify"}),
+    "sparse": Extension(names={"sparsify": "sparsify"}, options={"export": "tolerance"}),
     "clusters": Extension(options={"place": "cluster_option"}),
     "components": Extension(
         names={"RandomFeaturePCA": "random_feature_pca"},

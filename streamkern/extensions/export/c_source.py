@@ -9,15 +9,14 @@ import numpy as np
 
 from streamkern._typing import Array
 from streamkern._version import __version__
-from streamkern.errors import ParameterError
 from streamkern.extensions.export.onnx import exported
 from streamkern.extensions.export.onnx_graph import Graph, Node
 from streamkern.storage.outputs import replacing
 
 # Numbers that are made side by side, which compilers turn into vectors.
 _AT_ONCE = 32
-# Numbers of a file, which has some ten letters of each.
-_MOST_NUMBERS = 1 << 24
+# Bytes of the numbers of a file, which has some ten letters of each.
+_MOST_BYTES = 1 << 27
 # Letters of an expression that is still not stored: compilers bound how deep it may be.
 _LONGEST = 2000
 _KINDS = {np.dtype("i8"): "long", np.dtype("f4"): "float", np.dtype("f8"): "double"}
@@ -28,21 +27,12 @@ _EACH = {
     "Abs": "fabs{f}({})", "Sqrt": "sqrt{f}({})", "Exp": "exp{f}({})", "Log": "log{f}({})",
     "Pow": "pow{f}({}, {})", "Cos": "wave{f}({}, 0)", "Sin": "wave{f}({}, 0.25{f})",
     "Min": "least({}, {})", "Max": "most({}, {})", "Clip": "least(most({}, {}), {})",
-    "Relu": "most({}, 0.0)", "IsInf": "isinf({})", "Where": "({} ? {} : {})", "Cast": "({kind}){}",
-    "Squeeze": "{}",
+    "Relu": "most({}, 0.0)", "IsInf": "isinf({})", "Greater": "({} > {})",
+    "Where": "({} ? {} : {})", "Cast": "({kind}){}", "Squeeze": "{}", "Identity": "{}",
 }  # fmt: skip
 _ENDS = """\
 static inline double least(double a, double b) { return b < a ? b : a; }
 static inline double most(double a, double b) { return b > a ? b : a; }
-"""
-_SOFTMAX = """\
-static void softmax(int n, const double *a, double *shares)
-{
-    double largest = a[0], sum = 0.0;
-    for (int k = 1; k < n; k++) largest = most(largest, a[k]);
-    for (int k = 0; k < n; k++) sum += shares[k] = exp(a[k] - largest);
-    for (int k = 0; k < n; k++) shares[k] /= sum;
-}
 """
 _DOT = """\
 static double dot{f}(int n, const {kind} *a, const {kind} *w)
@@ -91,34 +81,37 @@ class Value(NamedTuple):
     array: str = ""  # that they are in, where they are stored
 
 
-def to_c(model: Any, path: str | Path, *, precision: str | None = None, force: bool = False) -> str:
+def to_c(
+    model: Any,
+    path: str | Path,
+    *,
+    precision: str | None = None,
+    return_std: bool = False,
+    interval: float | None = None,
+    force: bool = False,
+) -> str:
     """Write the predictions of a fitted model, or the scores of principal components, as C99.
 
     The file has `void predict(const double *x, double *y)` of a row x (p,), and
     `void predict_rows(long n, const double *x, double *y)` of rows one after another, which any
-    thread may call.  What y is, parameters, the name that is returned, errors, and models that can
-    be written are as of `to_onnx`.
+    thread may call.  y is what the graph of `to_onnx` gives, side by side.  Parameters, the name
+    that is returned, errors, and models that can be written are as there.
     """
-    graph, (value, output, _, shapes, facts) = exported(model, "a C file", precision, "double")
-    n_numbers = sum(array.size for array in graph.constants.values())
-    if n_numbers > _MOST_NUMBERS:
-        raise ParameterError(
-            f"a C file has at most {_MOST_NUMBERS:,} numbers, which compilers take, but this model "
-            f"has {n_numbers:,}; write ONNX, or fit one of fewer components."
-        )
-    source = _Source(graph, shapes[0][1]).text(value, output, facts.get("classes", ""))
+    how: Any = {"return_std": return_std, "interval": interval}
+    graph = exported(model, ("a C file", _MOST_BYTES), precision, "double", **how)
+    source = _Source(graph).text()
     with replacing(path, force=force) as temporary:
         temporary.write_text(source)
-    return str(output)
+    return next(iter(graph.outputs))
 
 
 class _Source:
     """A graph as C: numbers that are used once stay expressions, and others are stored."""
 
-    def __init__(self, graph: Graph, p: int) -> None:
-        self.constants, self.arrays, self.steps = graph.constants, list[str](), list[str]()
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.arrays, self.steps = graph, list[str](), list[str]()
         uses = Counter(name for node in graph.nodes for name in node.inputs)
-        self.p = p
+        p = graph.inputs["X"][1][1]
         self.values = {"X": Value("double", p, "x[k]" if p > 1 else "x[0]", "x")}
         for node in graph.nodes:
             value = getattr(self, f"_{node.operator.lower()}", self._each)(node)
@@ -126,16 +119,19 @@ class _Source:
                 value = self._stored(value, node.name)
             self.values[node.name] = value
 
-    def text(self, value: str, output: str, labels: str) -> str:
-        made, p = self.values[value], self.p
-        set_y = f"y[k] = {made.text}; if (!isfinite(y[k])) y[k] = NAN;"
-        self.steps.append(_loop(made.width, set_y))
+    def text(self) -> str:
+        p, width, labels = self.values["X"].width, 0, self.graph.facts.get("classes", "")
+        for made in map(self.values.__getitem__, self.graph.outputs):
+            y = f"y[{width} + k]"
+            set_y = f"{y} = {made.text}; if (!isfinite({y})) {y} = NAN;"
+            self.steps.append(_loop(made.width, set_y))
+            width += made.width
         body = "\n    ".join(self.steps)
         helpers = "\n".join(text for name, text in _helpers() if f"{name}(" in body)
         labels = f", classes {labels}".replace("*/", "*\\/").replace("/*", "/\\*") * bool(labels)
         return f"""\
-/* {output} by streamkern {__version__}{labels}
-   void predict(const double *x, double *y): x has {p} numbers, and y {made.width}.
+/* {", ".join(self.graph.outputs)} by streamkern {__version__}{labels}
+   void predict(const double *x, double *y): x has {p} numbers, and y {width}.
    void predict_rows(long n, const double *x, double *y): n rows, one after another.
    Compile with cc -O3 -march=native, and link with -lm.  y is NaN where it is not finite. */
 #include <math.h>
@@ -149,13 +145,13 @@ void predict(const double *x, double *y)
 
 void predict_rows(long n, const double *x, double *y)
 {{
-    for (long i = 0; i < n; i++) predict(x + {p} * i, y + {made.width} * i);
+    for (long i = 0; i < n; i++) predict(x + {p} * i, y + {width} * i);
 }}
 """
 
     def _value(self, name: str) -> Value:
         if name not in self.values:
-            array = self.constants[name]
+            array = self.graph.constants[name]
             kind = _KINDS[array.dtype]
             if array.size > 1:
                 made = Value(kind, array.size, f"{name}[k]", self._held(name, array))
@@ -186,7 +182,7 @@ void predict_rows(long n, const double *x, double *y)
     def _each(self, node: Node) -> Value:
         given = [self._value(name) for name in node.inputs]
         kind = next((value.kind for value in given if value.kind != "long"), "long")
-        if node.operator in ("Cast", "IsInf"):
+        if node.operator in ("Cast", "IsInf", "Greater"):
             kind = _KINDS[node.attributes.get("to", np.dtype("i8"))]
         texts, suffix = [value.text for value in given], _SUFFIXES[given[0].kind]
         made = f"({' + '.join(['{}'] * len(given))})" if node.operator == "Sum" else ""
@@ -205,18 +201,13 @@ void predict_rows(long n, const double *x, double *y)
             width += each.width
         return self._made("double", width, node.name, "\n    ".join(steps))
 
-    def _softmax(self, node: Node) -> Value:
-        rows = self._stored(self._value(node.inputs[0]), f"{node.name}_of")
-        step = f"softmax({rows.width}, {rows.array}, {node.name});"
-        return self._made("double", rows.width, node.name, step)
-
     def _reducesum(self, node: Node) -> Value:
         value, name = self._value(node.inputs[0]), node.name
         step = f"{name}[0] = 0.0; " + _loop(value.width, f"{name}[0] += {value.text};")
         return self._made("double", 1, name, step)
 
     def _matmul(self, node: Node) -> Value:
-        matrix, name = self.constants[node.inputs[1]], node.name
+        matrix, name = self.graph.constants[node.inputs[1]], node.name
         (p, q), kind = matrix.shape, _KINDS[matrix.dtype]
         f, rows = _SUFFIXES[kind], self._stored(self._value(node.inputs[0]), f"{name}_of", kind)
         if q < _AT_ONCE:
@@ -236,7 +227,7 @@ def _loop(n: int, step: str) -> str:
 
 def _helpers() -> list[tuple[str, str]]:
     """Return functions of C by name, those first that others call."""
-    found = [("", _ENDS), ("softmax", _SOFTMAX)]
+    found = [("", _ENDS)]
     for kind, n_terms in _TERMS.items():
         degrees, f = range(2 * n_terms - 1, 0, -2), _SUFFIXES[kind]
         series = ((-1) ** (d // 2) * math.tau**d / math.factorial(d) for d in degrees)

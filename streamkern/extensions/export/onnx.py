@@ -10,20 +10,36 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.estimators.loading import fitted_of
-from streamkern.extensions.export.onnx_graph import Graph, feature_parts
-from streamkern.features import KernelColumns, Standardized
+from streamkern.extensions.export.map_graphs import feature_parts
+from streamkern.extensions.export.onnx_graph import Graph, Value
+from streamkern.features import KernelColumns, kernel_diagonal
+from streamkern.predict.deviation import Deviation
+from streamkern.predict.intervals import POWERS, RANKS, TENTHS, Interval
+from streamkern.predict.predictor import Predictor
+from streamkern.runtime.memory import in_words
 from streamkern.storage.outputs import replacing
 
-_PRECISIONS: dict[str, Any] = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
+# What protocol buffers hold, with room for the nodes.
+_MOST_BYTES = 2_000_000_000
+_DOUBLE: Any = np.dtype(np.float64)
+_PRECISIONS = {"single": np.dtype(np.float32), "double": _DOUBLE}
 _OUTPUTS = {
     "RandomFeatureClassifier": "y_proba",
     "RandomFeatureRidge": "y_pred",
     "RandomFeaturePCA": "scores",
 }
+# Log-odds that are larger make no difference to probabilities.
+_MOST_ODDS = 700.0
 
 
 def to_onnx(
-    model: Any, path: str | Path, *, precision: str | None = None, force: bool = False
+    model: Any,
+    path: str | Path,
+    *,
+    precision: str | None = None,
+    return_std: bool = False,
+    interval: float | None = None,
+    force: bool = False,
 ) -> str:
     """Write the predictions of a fitted model, or the scores of principal components, as ONNX.
 
@@ -41,6 +57,11 @@ def to_onnx(
         Of rows, features and what is returned; by default the model's.  Rows are standardised,
         products are added up, and kernels are evaluated at landmarks in double.  ONNX Runtime has
         cosines in double from 1.29 on.
+    return_std : bool
+        Give `y_std`, too: the standard deviations of new targets, which take D^2 numbers.
+    interval : float, optional
+        Give `y_lower` and `y_upper`, too: the ends of intervals that hold that share of new
+        targets.  Both are of a regression, as in `predict`, whose errors these share.
     force : bool
         Replace an existing file.
 
@@ -56,123 +77,168 @@ def to_onnx(
     OutputError
         If the file exists and `force` is not given, or cannot be written, or onnx is missing.
     """
-    graph, whole = exported(model, "an ONNX file", precision)
-    made = graph.model(*whole)
+    graph = exported(
+        model, ("an ONNX file", _MOST_BYTES), precision, return_std=return_std, interval=interval
+    )
+    made = graph.model()
     with replacing(path, force=force) as temporary:
         temporary.write_bytes(made.SerializeToString())
-    return str(whole[1])
+    return next(iter(graph.outputs))
 
 
 def exported(
-    model: Any, file: str, precision: str | None, rows_in: str | None = None
-) -> tuple[Graph, Any]:
-    """Return a graph, and what `Graph.model` takes, of constant + (phi(x) / scale - shift)^T coef.
+    model: Any,
+    file: tuple[str, int],
+    precision: str | None,
+    rows_in: str | None = None,
+    *,
+    return_std: bool = False,
+    interval: float | None = None,
+) -> Graph:
+    """Return the graph of a model for a kind of file, which holds so many bytes.
 
-    The rule of a classifier makes probabilities of it.  Rows and results are in the precision
-    `rows_in`, by default that of the features.
+    Rows and results are in the precision `rows_in`, by default that of the features.
     """
     fitted: Any = fitted_of(model)
     output = _OUTPUTS.get(getattr(fitted, "estimator", ""))
     if output is None:
         raise ParameterError(
-            f"{file} is of a fitted RandomFeatureRidge, RandomFeatureClassifier or "
+            f"{file[0]} is of a fitted RandomFeatureRidge, RandomFeatureClassifier or "
             f"RandomFeaturePCA, not of {type(fitted).__name__}; fit one first."
         )
     if precision not in (None, *_PRECISIONS):
         raise ParameterError(
             f"precision must be 'single' or 'double', not {precision!r}; choose one."
         )
+    if output != "y_pred" and (return_std or interval is not None):
+        raise ParameterError(
+            "standard deviations and intervals are of regressions; leave both out."
+        )
     predictor = replace(fitted.predictor, precision=precision or fitted.predictor.precision)
-    form, rule, q = predictor.form, getattr(fitted, "rule", None), predictor.n_targets
-    inside = _PRECISIONS[predictor.precision]
+    graph, rule, q = Graph(), getattr(fitted, "rule", None), predictor.n_targets
     outside = _PRECISIONS[rows_in or predictor.precision]
+    X = graph.taken("X", outside, predictor.feature_map.n_features)
+    total = _linear(X, predictor)
+    width = None if predictor.flat and rule is None else q
+    if rule is not None:
+        total, width = _probabilities(rule, total), len(rule.classes)
+        graph.facts["classes"] = json.dumps(rule.classes.as_dict()["values"])
+    given = {output: _clipped(total, predictor)}
+    if return_std:
+        deviation = Deviation.of(fitted.feature_map, fitted.normal_equations)
+        given["y_std"] = _deviations(X, deviation, _PRECISIONS[predictor.precision])
+    if interval is not None:
+        half = _half_widths(X, given[output], fitted.interval(interval))
+        given["y_lower"] = _clipped(given[output] - half, predictor)
+        given["y_upper"] = _clipped(given[output] + half, predictor)
+    for name, value in given.items():
+        graph.give(name, value.astype(outside), width)
+    graph.facts |= {"map": predictor.form.feature_map.name, "precision": predictor.precision}
+    name, most = file
+    if sum(array.nbytes for array in graph.constants.values()) > most:
+        raise ParameterError(
+            f"the model takes more than the {in_words(most)} that {name} holds; fit one of fewer "
+            f"components."
+        )
+    return graph
+
+
+def _linear(X: Value, predictor: Predictor) -> Any:
+    """Return constant + (phi(x) / scale - shift)^T coef, in double."""
+    form = predictor.form
     if isinstance(getattr(form.feature_map, "inner", form.feature_map), KernelColumns):
         # Coefficients of values at landmarks are large and cancel.
-        form, inside = replace(predictor, precision="double").form, _PRECISIONS["double"]
-    graph = Graph(inside)
-    sums = [graph.constant(form.constant, np.float64)]
-    as_given = inside == outside or isinstance(form.feature_map, Standardized)  # in double
-    rows = "X" if as_given else graph.cast("X", inside)
-    for features, columns in feature_parts(graph, form.feature_map, rows):
+        predictor = replace(predictor, precision="double")
+        form = predictor.form
+    sums = [X.graph.constant(form.constant, _DOUBLE)]
+    for features, columns in feature_parts(X, form.feature_map, _PRECISIONS[predictor.precision]):
         values = features
         if np.any(form.shift):
-            values = graph("Sub", values, np.asarray(form.shift)[columns])
-        if form.coef.dtype != graph.dtype:
-            values = graph.cast(values, form.coef.dtype)
-        coef = graph.constant(form.coef[columns], form.coef.dtype)
-        sums.append(graph.cast(graph("MatMul", values, coef), np.float64))
-    total, shape, facts = graph("Sum", *sums), ["n", q], {}
-    if rule is not None:
-        graph.dtype = _PRECISIONS["double"]
-        total, shape = _probabilities(graph, rule, total), ["n", len(rule.classes)]
-        facts = {"classes": json.dumps(rule.classes.as_dict()["values"])}
-    if predictor.limits is not None:
-        ends = (graph.constant(end, np.float64) for end in predictor.limits)
-        # Runtimes differ in what is the larger of NaN and a number.
-        total = graph("Add", graph("Clip", total, *ends), graph("Sub", total, total))
-    total = graph.cast(total, outside)
-    if predictor.flat and rule is None:
-        total, shape = graph("Squeeze", total, graph.constant([1], np.int64)), ["n"]
-    facts |= {"map": form.feature_map.name, "precision": predictor.precision}
-    shapes = ["n", predictor.feature_map.n_features], shape
-    return graph, (total, output, outside, shapes, facts)
+            values = values - np.asarray(form.shift)[columns]
+        if form.coef.dtype != values.dtype:
+            values = values.astype(form.coef.dtype)
+        sums.append((values @ form.coef[columns]).astype(_DOUBLE))
+    return X.graph("Sum", *sums)
 
 
-def _probabilities(graph: Graph, rule: Any, scores: str) -> str:
+def _clipped(values: Any, predictor: Predictor) -> Any:
+    if predictor.limits is None:
+        return values
+    # Runtimes differ in what is the larger of NaN and a number.
+    return np.clip(values, *predictor.limits) + (values - values)
+
+
+def _deviations(X: Value, deviation: Deviation, dtype: Any) -> Any:
+    """Return the standard deviations (n, q) of new targets, as `Deviation` has them."""
+    feature_map = deviation.feature_map
+    if kernel_diagonal(feature_map, np.zeros((1, feature_map.n_features))) is not None:
+        raise ParameterError(
+            "standard deviations at landmarks are more than operators of ONNX express here; take "
+            "Fourier features, or leave them out."
+        )
+    along = [
+        (features - deviation.centre[columns]) @ deviation.basis[columns]
+        for features, columns in feature_parts(X, feature_map, dtype)
+    ]
+    squares = X.graph("Sum", *along).astype(_DOUBLE) ** 2
+    leverages = squares @ deviation.weights + deviation.base
+    per_alpha = 1.0 / np.where(deviation.alphas > 0, deviation.alphas, np.inf)
+    slope, more = 1.0 + deviation.noise * per_alpha, deviation.beyond * per_alpha
+    variances = (leverages * slope + more) * deviation.row_weight + 1.0
+    return np.sqrt(variances * deviation.noise_variance)
+
+
+def _half_widths(X: Value, predicted: Any, interval: Interval) -> Any:
+    """Return half the widths (n, q) of intervals, as `Interval` has them."""
+    known, found = interval.intervals, []
+    logs = _linear(X, known.features)
+    for j, scores in enumerate(interval.scores.T):
+        ends = np.linspace(-1.0, 1.0, RANKS)
+        rank = _straight(predicted.columns([j]), known.ranks[:, j], ends)
+        powers = X.graph("Concat", *(rank**k for k in range(1, POWERS + 1)), axis=1)
+        log = logs.columns([j]) + powers @ known.slopes[:, [j]]
+        log = np.clip(log, *known.ends[:, j])
+        each = scores[np.arange(TENTHS) * len(scores) // TENTHS]
+        harder = (log > known.edges[:, j]).astype(_DOUBLE)
+        found.append(np.exp(log) * (harder @ np.diff(each)[:, None] + each[0]))
+    return X.graph("Concat", *found, axis=1)
+
+
+def _probabilities(rule: Any, scores: Any) -> Any:
     """Return the probabilities of classes (n, K), as `ClassRule.probabilities` computes them."""
-    odds = _log_odds(graph, rule.calibrator, scores)
+    odds = _log_odds(rule.calibrator, scores)
     if len(rule.classes) == 2:
-        odds = graph("Concat", graph("Neg", odds), odds, axis=1)
-    # log p = min(o, 0) - log(1 + exp(-|o|)): not every runtime has Softplus in double.
-    small = graph("Exp", graph("Neg", graph("Abs", odds)))
-    rest = graph("Log", graph("Add", small, 1.0))
-    return graph("Softmax", graph("Sub", graph("Min", odds, 0.0), rest), axis=1)
-
-
-def _log_odds(graph: Graph, calibrator: Any, scores: str) -> str:
-    """Return the odds of classes by their scores, as the calibrator of that name has them."""
-    if calibrator.name == "sigmoid":
-        return graph("Add", graph("Mul", scores, calibrator.slope), calibrator.offset)
-    if calibrator.name == "spline":
-        odds = _by_score(graph, scores, _extended, calibrator.scores, calibrator.odds)
-    elif calibrator.name == "isotonic":
-        values = calibrator.probabilities
-        odds = _logit(graph, _by_score(graph, scores, _interpolated, calibrator.scores, values))
-    else:
-        half = graph.constant(0.5)
-        p = graph("Add", graph("Mul", scores, half), half)
-        least = float(np.finfo(np.float64).eps)  # as of `predict_proba`
-        odds = _logit(graph, graph("Min", graph("Max", p, least), 1.0 - least))
+        odds = scores.graph("Concat", -odds, odds, axis=1)
+    shares = 1.0 / (np.exp(np.clip(-odds, -_MOST_ODDS, _MOST_ODDS)) + 1.0)
     # Runtimes differ in what the larger of NaN and a number is.
-    return graph("Add", odds, graph("Sub", scores, scores))
+    return shares / shares.sums() + (scores - scores)
 
 
-def _logit(graph: Graph, p: str) -> str:
-    return graph("Sub", graph("Log", p), graph("Log", graph("Sub", 1.0, p)))
+def _log_odds(calibrator: Any, scores: Any) -> Any:
+    """Return the odds of classes by their scores, as the calibrator of that name has them."""
+    if calibrator.name not in ("spline", "isotonic"):
+        return calibrator.log_odds(scores)
+    goes_on, found = calibrator.name == "spline", []
+    values = calibrator.odds if goes_on else calibrator.probabilities
+    for j, each in enumerate(zip(calibrator.scores, values, strict=True)):
+        found.append(_straight(scores.columns([j]), *each, goes_on=goes_on))
+    odds = scores.graph("Concat", *found, axis=1)
+    return odds if goes_on else np.log(odds) - np.log(1.0 - odds)
 
 
-def _by_score(graph: Graph, scores: str, function: Any, points: Any, values: Any) -> str:
-    """Return a function (n, q) of every score, by its points and the values there."""
-    each = enumerate(zip(points, values, strict=True))
-    return graph("Concat", *(function(graph, scores, j, *both) for j, both in each), axis=1)
-
-
-def _interpolated(graph: Graph, scores: str, column: int, points: Floats, values: Floats) -> str:
-    """Return the function (n, 1) of a score that is straight between points, and level outside."""
-    score = graph.columns(scores, [column])
-    if len(points) == 1:
-        return graph("Add", graph("Sub", score, score), values[0])
-    within = graph("Min", graph("Max", score, points[:-1]), points[1:])
-    passed = graph("Sub", within, points[:-1])
-    rises = np.diff(values) / np.diff(points)
-    return graph("Add", graph("MatMul", passed, rises[:, None]), values[0])
-
-
-def _extended(graph: Graph, scores: str, column: int, points: Floats, values: Floats) -> str:
-    """Return the function (n, 1) of a score that goes on outside of its points as at the ends."""
-    within = _interpolated(graph, scores, column, points, values)
-    score = graph.columns(scores, [column])
-    rises = np.diff(values) / np.diff(points) if len(points) > 1 else np.zeros(1)
-    below = graph("Mul", graph("Min", graph("Sub", score, points[0]), 0.0), rises[0])
-    above = graph("Mul", graph("Max", graph("Sub", score, points[-1]), 0.0), rises[-1])
-    return graph("Sum", within, below, above)
+def _straight(score: Any, points: Floats, values: Floats, *, goes_on: bool = False) -> Any:
+    """Return the function (n, 1) that is straight between points, and level outside or goes on."""
+    if not goes_on or len(points) == 1:
+        points = np.append(points, 2.0 * abs(points[-1]) + 1.0)
+        values = np.append(values, values[-1])
+    points, first = np.unique(points, return_index=True)
+    last = np.append(first[1:], len(values)) - 1
+    low, high, most = points[:-1].copy(), points[1:].copy(), np.finfo(np.float64).max
+    if goes_on:
+        low[0], high[-1] = -most, most
+    rises = (values[first[1:]] - values[last[:-1]]) / np.diff(points)
+    passed = np.minimum(np.maximum(score, low), high) - points[:-1]
+    found = passed @ rises[:, None] + values[0]
+    if (jumps := values[last] - values[first]).any():
+        found = found + (score > np.nextafter(points, -most)).astype(_DOUBLE) @ jumps[:, None]
+    return found

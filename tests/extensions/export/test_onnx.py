@@ -6,13 +6,14 @@ import shutil
 import subprocess
 import sys
 from functools import partial
+from itertools import product
 
 import harvests
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from commandline import report_of
+from commandline import refused, report_of
 
 import streamkern
 from streamkern import (
@@ -27,7 +28,7 @@ from streamkern import (
     Sum,
 )
 from streamkern.errors import OutputError, ParameterError
-from streamkern.extensions.export import onnx_graph
+from streamkern.extensions.export import onnx as onnx_export
 
 P = 3
 TYPES = {None: np.float32, "single": np.float32, "double": np.float64}
@@ -156,6 +157,101 @@ def test_a_row_that_is_not_finite_is_nan_in_c_and_others_keep_their_range(option
     assert np.allclose(answer, said, rtol=1e-9, equal_nan=True)
 
 
+BESIDE = {
+    "one target": {},
+    "several targets": {"q": 2},
+    "targets of their own": {"q": 2, "per_target": True},
+    "a range, whose ends are predicted often": {"target_range": (-0.2, 0.2)},
+    "an odd number": {"n_components": 65},
+    "phases": {"paired": False},
+    "chosen frequencies": {"sparse": 10},
+    "identity": MAPS["identity"],
+}
+
+
+@pytest.mark.parametrize("options", list(BESIDE.values()), ids=list(BESIDE))
+def test_deviations_and_intervals_are_beside_the_predictions(options, tmp_path):
+    X, y = rows()
+    given = dict(options)
+    q, limits = given.pop("q", None), given.get("target_range")
+    y = (y - y.mean(axis=0)) / y.std(axis=0)
+    y = y[:, 1] if q is None else y
+    model = ridge(alpha="cv", **given).fit(X, y if limits is None else np.clip(y, *limits))
+    new = rows(300, seed=1)[0]
+    predicted, deviations, ends = model.predict(new, return_std=True, interval=0.8)
+    said = predicted, deviations, ends[..., 0], ends[..., 1]
+    how = {"return_std": True, "interval": 0.8}
+    assert streamkern.to_onnx(model, tmp_path / "model.onnx", **how) == "y_pred"
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    names = [each.name for each in session.get_outputs()]
+    assert names == ["y_pred", "y_std", "y_lower", "y_upper"]
+    streamkern.to_c(model, tmp_path / "model.c", **how)
+    in_c = answers_in_c(tmp_path / "model.c", new, 4 * (q or 1))
+    for found in (session.run(None, {"X": new}), np.split(in_c, 4, axis=1)):
+        for one, other in zip(found, said, strict=True):
+            assert np.abs(one.reshape(other.shape) - other).max() < 1e-9
+    repeated = np.diff(model.model_.intervals.ranks, axis=0) == 0
+    assert repeated.any() == (limits is not None)  # where ranks jump
+    new[5, 0] = np.nan
+    session_said = np.stack(session.run(None, {"X": new}))
+    assert np.isnan(session_said).sum() == np.isnan(session_said[:, 5]).sum() > 0
+
+
+def test_the_command_gives_deviations_and_intervals(tmp_path):
+    X, y = rows()
+    model = ridge(alpha="cv").fit(X, y[:, 0])
+    model.save(tmp_path / "model.h5")
+    out = "--out", tmp_path / "model.onnx", "--std", "--interval", "90%"
+    assert report_of("export", tmp_path / "model.h5", *out)["output"] == "y_pred"
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    found, said = session.run(None, {"X": X}), model.predict(X, return_std=True, interval=0.9)
+    assert np.allclose(np.stack(found, 1), np.column_stack(said), rtol=1e-9)
+    model.save(tmp_path / "model.h5", compact=True, force=True)
+    refused("export", tmp_path / "model.h5", *out, "--force")
+    for wanted, sentence in (
+        (RandomFeatureClassifier(n_components=16).fit(X, y[:, 0] > 50), "are of regressions"),
+        (ridge(feature_map="nystroem").fit(X, y), "deviations at landmarks"),
+    ):
+        with pytest.raises(ParameterError, match=sentence):
+            streamkern.to_c(wanted, tmp_path / "model.c", return_std=True)
+
+
+LOADED = """
+import sys, onnxruntime, numpy
+print("begun", file=sys.stderr)
+for path in sys.argv[1:]:
+    for level in onnxruntime.GraphOptimizationLevel.__members__.values():
+        how = onnxruntime.SessionOptions()
+        how.graph_optimization_level = level
+        session = onnxruntime.InferenceSession(path, how)
+        (X,) = session.get_inputs()
+        kind = numpy.float32 if X.type == "tensor(float)" else float
+        session.run(None, {X.name: numpy.ones((3, X.shape[1]), kind)})
+"""
+
+
+def test_no_graph_makes_the_runtime_warn(tmp_path):
+    X, y = rows()
+    labels = np.digitize(y[:, 1], np.quantile(y[:, 1], [0.3, 0.6]))
+    models = [ridge(**options).fit(X, y) for options in MAPS.values()]
+    models += [ridge(kernel=each, feature_map="nystroem").fit(X, y) for each in KERNELS]
+    models += [ridge(scale=each).fit(X, y[:, 0]) for each in ("robust", "quantile")]
+    models += [
+        RandomFeatureClassifier(n_components=64, calibration=each).fit(X, labels)
+        for each in ("spline", "sigmoid", "isotonic", None)
+    ]
+    models += [streamkern.RandomFeaturePCA(n_random_features=16).fit(X)]
+    paths = [tmp_path / f"{k}-{precision}.onnx" for k in range(len(models)) for precision in TYPES]
+    for path, (model, precision) in zip(paths, product(models, TYPES), strict=True):
+        streamkern.to_onnx(model, path, precision=precision)
+    model, more = ridge(alpha="cv").fit(X, y), tmp_path / "more.onnx"
+    streamkern.to_onnx(model, more, return_std=True, interval=0.9)
+    said = subprocess.run(
+        [sys.executable, "-c", LOADED, *paths, more], capture_output=True, text=True, check=True
+    )
+    assert said.stderr[said.stderr.index("begun") :] == "begun\n"
+
+
 @pytest.mark.parametrize("calibration", ["spline", "sigmoid", "isotonic", None])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_classifier_gives_the_probabilities_of_its_classes(n_classes, calibration, tmp_path):
@@ -228,7 +324,7 @@ def test_what_cannot_be_written_is_refused(monkeypatch, tmp_path):
         with pytest.raises(ParameterError, match="fit one first"):
             write(ridge(), path)
     with monkeypatch.context() as patch:
-        patch.setattr(onnx_graph, "_MOST_BYTES", 1000)
+        patch.setattr(onnx_export, "_MOST_BYTES", 1000)
         with pytest.raises(ParameterError, match="more than the 1 kB that an ONNX file holds"):
             streamkern.to_onnx(model, path)
     monkeypatch.setitem(sys.modules, "onnx", None)

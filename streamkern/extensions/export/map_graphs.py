@@ -1,0 +1,122 @@
+"""Feature maps as graphs: what a map does in NumPy, of values of a graph."""
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from streamkern import kernels
+from streamkern._typing import Floats
+from streamkern.errors import ParameterError
+from streamkern.features import (
+    Cosines,
+    FeatureMap,
+    Identity,
+    KernelColumns,
+    Standardized,
+    Standardizer,
+)
+from streamkern.features.spectral import SpectralFeatures
+from streamkern.features.standardizer import FARTHEST
+
+# Frequencies whose waves are made together, as predictions add up their products.
+_PANEL = 1024
+
+
+def feature_parts(rows: Any, feature_map: FeatureMap, dtype: Any) -> Iterator[tuple[Any, slice]]:
+    """Yield features phi(x) / scale of rows, in parts, with the columns that they are."""
+    if isinstance(feature_map, Standardized):
+        rows = _standardised(rows, feature_map.standardizer)
+        yield from feature_parts(rows, feature_map.inner, dtype)
+        return
+    rows = rows if rows.dtype == dtype else rows.astype(dtype)
+    if isinstance(feature_map, Identity):
+        yield rows, slice(None)
+    elif isinstance(feature_map, (Cosines, SpectralFeatures)):
+        yield from _waves(rows, feature_map)
+    elif isinstance(feature_map, KernelColumns):
+        yield _similarities(rows, feature_map.kernel, feature_map.landmarks), slice(None)
+    else:
+        raise ParameterError(
+            f"the map {feature_map.name!r} is more than operators of ONNX express here; take "
+            f"Fourier features, landmarks of a kernel of the Euclidean distance, or identity."
+        )
+
+
+def _standardised(rows: Any, standardizer: Standardizer) -> Any:
+    """Return what a standardizer makes of the columns that it keeps, with differences in double."""
+    if len(standardizer.columns) < standardizer.n_features:
+        rows = rows.columns(standardizer.columns)
+    rows = rows.astype(np.float64) - standardizer.mean
+    linear, scale = standardizer.linear, 1.0 / standardizer.deviation
+    if standardizer.bends:
+        rows, scale = _bent(rows * scale, standardizer), np.ones_like(scale)
+    if linear is not None and linear.ndim == 1:
+        scale = scale * linear
+    rows = rows * scale
+    return rows @ linear.T if linear is not None and linear.ndim == 2 else rows
+
+
+def _bent(rows: Any, standardizer: Standardizer) -> Any:
+    rows = np.where(np.isinf(rows), np.nan, rows)
+    if standardizer.knots is None:
+        rows = np.clip(rows, -FARTHEST, FARTHEST)
+        return rows / np.sqrt((rows / standardizer.bound) ** 2 + 1.0)
+    places, bent = standardizer.knots.transpose(0, 2, 1)
+    # Between two knots b rises by as much of their difference as rows are on the way.
+    found = bent[0]
+    pieces = places[:-1], np.diff(places, axis=0), np.diff(bent, axis=0)
+    for start, width, rise in zip(*pieces, strict=True):
+        found = np.clip((rows - start) / width, 0.0, 1.0) * rise + found
+    return found
+
+
+def _waves(rows: Any, feature_map: Cosines | SpectralFeatures) -> Iterator[tuple[Any, slice]]:
+    """Yield cosines of angles, or cosines and sines that the map has side by side."""
+    paired = isinstance(feature_map, SpectralFeatures) and feature_map.paired
+    if paired and feature_map.n_components % 2:  # the last has no sine
+        paired, feature_map = False, feature_map.subset(np.arange(feature_map.n_components))
+    frequencies, amplitudes = feature_map.frequencies, feature_map.amplitudes
+    for start in range(0, len(frequencies), _PANEL):
+        draws = slice(start, min(start + _PANEL, len(frequencies)))
+        angles = rows @ frequencies[draws].T
+        if not paired:
+            angles = angles + feature_map.phases[draws]
+        for place, wave in enumerate((np.cos, np.sin) if paired else (np.cos,)):
+            features = wave(angles)
+            # Amplitudes of the phase form are for pairs alone.
+            if amplitudes is not None and (paired or isinstance(feature_map, Cosines)):
+                features = features * amplitudes[draws]
+            step = 2 if paired else 1
+            yield features, slice(step * draws.start + place, step * draws.stop, step)
+
+
+def _similarities(rows: Any, kernel: Any, landmarks: Floats) -> Any:
+    """Return the values of a kernel of rows and landmarks."""
+    try:
+        if isinstance(kernel, kernels.Sum):
+            parts = (
+                _similarities(rows.columns(c), part, landmarks[:, c]) * share
+                for share, part, c in kernel.scaled_parts
+            )
+            return reduce(np.add, parts)
+        if isinstance(kernel, kernels.Linear):
+            return rows @ landmarks.T
+        if isinstance(kernel, kernels.Polynomial):
+            return (rows @ landmarks.T + kernel.constant) ** kernel.degree
+        scales = kernel.scales(landmarks.shape[1])
+        rows, about = rows / scales, landmarks / scales
+        if isinstance(kernel, kernels.Laplacian):
+            apart = (abs(rows.columns([j]) - z) for j, z in enumerate(about.T))
+            return kernel.profile(reduce(np.add, apart))
+        # |x|^2 - 2 x z + |z|^2 about the landmarks' mean.
+        centre = about.mean(axis=0)
+        rows, about = rows - centre, about - centre
+        squares = rows @ (-2.0 * about.T) + (rows * rows).sums() + np.square(about).sum(axis=1)
+        return kernel.profile_of_squares(rows.graph("Relu", squares))
+    except (AttributeError, TypeError) as error:
+        raise ParameterError(
+            f"the kernel {kernel.name!r} at landmarks is more than operators of ONNX express here; "
+            f"take Fourier features, or the Gaussian or Laplacian kernel."
+        ) from error
