@@ -7,10 +7,16 @@ take turns in one run, on one thread.  Figures are microseconds a row: the media
 percentile of single rows; `apart` is the largest difference to the estimator, over the standard
 deviation.  Then a new process loads each model and predicts a row, as an estimator or a predictor:
 seconds from its start, and which of Dask and scikit-learn came with it.
+
+With folders of real sets: python benchmarks/serving.py ../shared/data/*.  Of each the differences
+of ONNX Runtime and C to the model are told, over the standard deviation of the targets, standard
+deviations and intervals of 90% among them, or of probabilities; then of C files of all features,
+and of `export --tolerance` 1% and 5%: features, error on rows held out, kB, microseconds a row.
 """
 
 import argparse
 import ctypes
+import json
 import subprocess
 import sys
 import time
@@ -23,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from real_sets import read, read_classes
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -33,7 +40,10 @@ from streamkern.runtime.threads import blas_threads, processor
 
 _FIT_ROWS, _TURNS, _CALLS, _BATCH_TURNS = 5000, 100, 20, 5
 # Models of their own; scikit-learn holds all features of its rows.
+_CLASSES = ("adult_a9a", "kddcup99_10pct")
 _OTHERS, _OTHERS_ROWS = ("scikit-learn", "LightGBM"), 10_000
+# Rows of a real set that are fitted, and that are compared.
+_MOST_ROWS, _COMPARED = 50_000, 2000
 _NEW_PROCESS = """
 import sys, time
 import numpy as np
@@ -47,11 +57,17 @@ Predict = Callable[[Any], Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folders", nargs="*", type=Path, help="of real sets")
     parser.add_argument("--inputs", default="20,90", help="numbers of inputs")
     parser.add_argument("--components", default="512,1024,8192", help="numbers of features")
     parser.add_argument("--rows", type=float, default=1e5, help="rows of a batch")
     options = parser.parse_args()
     print(processor())
+    for folder in options.folders:
+        with TemporaryDirectory() as work, blas_threads(1):
+            measure_set(folder, max(map(int, options.components.split(","))), Path(work))
+    if options.folders:
+        return
     for p in map(int, options.inputs.split(",")):
         rng = np.random.default_rng(0)
         X = rng.standard_normal((_FIT_ROWS, p))
@@ -103,25 +119,75 @@ def measure(X: Any, y: Any, batch: Any, D: int, folder: Path) -> None:
         print(f"new process, {name}: {seconds:.2f} s, imports {' '.join(modules) or 'neither'}")
 
 
-def exported(model: Any, folder: Path) -> dict[str, Predict]:
+def measure_set(folder: Path, D: int, work: Path) -> None:
+    is_classes, how = (folder.name in _CLASSES), dict[str, Any]()
+    if is_classes:
+        X, y, X_test, _ = read_classes(folder)
+        model: Any = streamkern.RandomFeatureClassifier(n_components=D)
+        model.fit(X[:_MOST_ROWS], y[:_MOST_ROWS])
+    else:
+        _, X, y, X_test, y_test = read(folder)
+        model = streamkern.RandomFeatureRidge(n_components=D)
+        model.fit(X[:_MOST_ROWS], y[:_MOST_ROWS], keep_moments=True)
+        how = {"return_std": True, "interval": 0.9}
+    rows = X_test[:_COMPARED].astype(np.float32)
+    said = model.predict_proba(rows) if is_classes else np.column_stack(model.predict(rows, **how))
+    files = exported(model, work, said.shape[1], **how)
+    apart = {name: np.abs(predict(rows) - said).max() for name, predict in files.items()}
+    line = f"{folder.name:16}{len(X):>8,} x {X.shape[1]:<4}"
+    print(line, *(f"{name} {each:.0e}" for name, each in apart.items()), end="", flush=True)
+    if not is_classes:
+        kept = X[:_MOST_ROWS], y[:_MOST_ROWS]
+        moments = streamkern.RandomFeatureRidge(n_components=D).moments(*kept)
+        moments.save(work / "moments.h5")
+        streamkern.RandomFeatureRidge(n_components=D).solve(moments).save(work / "all.h5")
+        for tolerance in (None, "1%", "5%"):
+            print(of_tolerance(tolerance, X_test, y_test, work), end="", flush=True)
+    print()
+
+
+def of_tolerance(tolerance: str | None, X: Any, y: Any, work: Path) -> str:
+    """Return what is told of the C file of the smaller model, or of the whole one."""
+    program = str(Path(sys.executable).with_name("streamkern"))
+    given = ["all.h5"] if tolerance is None else ["moments.h5", "--tolerance", tolerance]
+    command = [program, "export", *given, *["--out", "small.c", "--force", "--quiet", "--json"]]
+    done = subprocess.run(command, cwd=work, check=True, capture_output=True, text=True)
+    report, predict = json.loads(done.stdout.splitlines()[-1]), compiled(work / "small.c", 1)
+    seconds = in_turns({"C": predict}, {"C": X}, _BATCH_TURNS, 1)["C"]
+    error = np.sqrt(np.mean((predict(X)[:, 0] - y) ** 2))
+    size, a_row = report["bytes"] / 1000, 1e6 * np.median(seconds) / len(X)
+    name = "all" if tolerance is None else f"{tolerance}: {report['n_components']:,}"
+    return f" | {name}, {error:.4f}, {size:,.0f} kB, {a_row:.2f} us"
+
+
+def exported(model: Any, folder: Path, width: int = 1, **how: Any) -> dict[str, Predict]:
     """Return what predicts by files that the model is exported to."""
     import onnxruntime
 
-    streamkern.to_onnx(model, folder / "model.onnx")
-    how = onnxruntime.SessionOptions()
-    how.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(folder / "model.onnx", how)
-    found: dict[str, Predict] = {"ONNX Runtime": lambda X: session.run(None, {"X": X})[0]}
-    if hasattr(streamkern, "to_c"):
-        streamkern.to_c(model, folder / "model.c")
-        command = "cc -O3 -march=native -shared -fPIC -o model.so model.c -lm"
-        subprocess.run(command.split(), cwd=folder, check=True)
-        found["C"] = partial(by_library, ctypes.CDLL(str(folder / "model.so")))
-    return found
+    streamkern.to_onnx(model, folder / "model.onnx", **how)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(folder / "model.onnx", options)
+    streamkern.to_c(model, folder / "model.c", **how)
+
+    def by_runtime(X: Any) -> Any:
+        found = session.run(None, {"X": X})
+        return found[0] if len(found) == 1 else np.column_stack(found)
+
+    return {"ONNX Runtime": by_runtime, "C": compiled(folder / "model.c", width)}
 
 
-def by_library(library: Any, X: Any) -> Any:
-    y = np.empty(len(X))
+def compiled(path: Path, width: int) -> Predict:
+    """Return what predicts by a C file, which gives so many numbers a row."""
+    made = path.with_name(f"{time.time_ns()}.so")  # each name is loaded once
+    command = ["cc", *["-O3", "-march=native", "-shared", "-fPIC", "-o"], made, path, "-lm"]
+    subprocess.run(command, check=True)
+    return partial(by_library, ctypes.CDLL(str(made)), width)
+
+
+def by_library(library: Any, width: int, X: Any) -> Any:
+    X = np.ascontiguousarray(X, dtype=float)
+    y = np.empty((len(X), width))
     at = X.__array_interface__["data"][0], y.__array_interface__["data"][0]
     library.predict_rows(ctypes.c_long(len(X)), *map(ctypes.c_void_p, at))
     return y

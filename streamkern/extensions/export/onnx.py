@@ -9,6 +9,7 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
+from streamkern.errors.checks import check_choice
 from streamkern.estimators.loading import fitted_of
 from streamkern.extensions.export.map_graphs import feature_parts
 from streamkern.extensions.export.onnx_graph import Graph, Value
@@ -45,8 +46,13 @@ def to_onnx(
 
     The graph takes rows `X` (n, p) and gives `y_pred`, as `predict` does; of a classifier `y_proba`
     (n, K), as `predict_proba` does, with the labels of its columns as JSON in the file's metadata
-    `classes`; of components `scores` (n, K).  It is of Fourier features of any kind, of landmarks
-    with a kernel of the Euclidean distance or of products, or of the identity map.
+    `classes`; of components `scores` (n, K).  The name of that is returned.  It is of Fourier
+    features of any kind, of landmarks with a kernel of the Euclidean distance or of products, or of
+    the identity map.
+
+    ParameterError is raised if ONNX operators do not express the features, or the file would be
+    larger than 2 GB; OutputError if it exists and `force` is not given, or cannot be written, or
+    onnx is missing; and what `predict` raises where it gives no deviations or intervals.
 
     Parameters
     ----------
@@ -57,30 +63,14 @@ def to_onnx(
         Of rows, features and what is returned; by default the model's.  Rows are standardised,
         products are added up, and kernels are evaluated at landmarks in double.  ONNX Runtime has
         cosines in double from 1.29 on.
-    return_std : bool
-        Give `y_std`, too: the standard deviations of new targets, which take D^2 numbers.
-    interval : float, optional
-        Give `y_lower` and `y_upper`, too: the ends of intervals that hold that share of new
-        targets.  Both are of a regression, as in `predict`, whose errors these share.
+    return_std, interval
+        As in `predict` of a regression: `y_std` is given too, which takes D^2 numbers; `y_lower`
+        and `y_upper`.
     force : bool
         Replace an existing file.
-
-    Returns
-    -------
-    str
-        The name of what the graph gives.
-
-    Raises
-    ------
-    ParameterError
-        If ONNX operators do not express the features, or the file would be larger than 2 GB.
-    OutputError
-        If the file exists and `force` is not given, or cannot be written, or onnx is missing.
     """
-    graph = exported(
-        model, ("an ONNX file", _MOST_BYTES), precision, return_std=return_std, interval=interval
-    )
-    made = graph.model()
+    how: Any = {"return_std": return_std, "interval": interval}
+    made = (graph := exported(model, ("an ONNX file", _MOST_BYTES), precision, **how)).model()
     with replacing(path, force=force) as temporary:
         temporary.write_bytes(made.SerializeToString())
     return next(iter(graph.outputs))
@@ -106,15 +96,11 @@ def exported(
             f"{file[0]} is of a fitted RandomFeatureRidge, RandomFeatureClassifier or "
             f"RandomFeaturePCA, not of {type(fitted).__name__}; fit one first."
         )
-    if precision not in (None, *_PRECISIONS):
-        raise ParameterError(
-            f"precision must be 'single' or 'double', not {precision!r}; choose one."
-        )
     if output != "y_pred" and (return_std or interval is not None):
-        raise ParameterError(
-            "standard deviations and intervals are of regressions; leave both out."
-        )
-    predictor = replace(fitted.predictor, precision=precision or fitted.predictor.precision)
+        raise ParameterError("deviations and intervals are of regressions; leave both out.")
+    precision = precision or fitted.predictor.precision
+    check_choice("precision", precision, _PRECISIONS)
+    predictor = replace(fitted.predictor, precision=precision)
     graph, rule, q = Graph(), getattr(fitted, "rule", None), predictor.n_targets
     outside = _PRECISIONS[rows_in or predictor.precision]
     X = graph.taken("X", outside, predictor.feature_map.n_features)
