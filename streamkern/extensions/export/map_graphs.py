@@ -17,11 +17,29 @@ from streamkern.features import (
     Standardized,
     Standardizer,
 )
+from streamkern.features.projection import Frequencies
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.features.standardizer import FARTHEST
+from streamkern.predict.predictor import Form
 
 # Frequencies whose waves are made together, as predictions add up their products.
 _PANEL = 1024
+
+
+def with_merged_waves(form: Form) -> Form:
+    """Return the function of one target with one cosine of every frequency, where some repeat."""
+    inner = getattr(form.feature_map, "inner", form.feature_map)
+    if not isinstance(inner, Cosines) or form.coef.shape[1] > 1 or np.any(form.shift):
+        return form
+    frequencies, places = np.unique(inner.frequencies, axis=0, return_inverse=True)
+    sizes = form.coef[:, 0] * (1.0 if inner.amplitudes is None else inner.amplitudes)
+    waves = np.zeros(len(frequencies), complex)
+    np.add.at(waves, places.ravel(), sizes * np.exp(1j * inner.phases))
+    merged = Cosines(Frequencies(frequencies), np.angle(waves), inner.scale)
+    whole = form.feature_map
+    feature_map = whole.about(merged) if isinstance(whole, Standardized) else merged
+    coef = np.abs(waves)[:, None].astype(form.coef.dtype)
+    return form._replace(feature_map=feature_map, coef=coef)
 
 
 def feature_parts(rows: Any, feature_map: FeatureMap, dtype: Any) -> Iterator[tuple[Any, slice]]:

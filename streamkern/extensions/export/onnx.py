@@ -11,7 +11,7 @@ from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice
 from streamkern.estimators.loading import fitted_of
-from streamkern.extensions.export.map_graphs import feature_parts
+from streamkern.extensions.export.map_graphs import feature_parts, with_merged_waves
 from streamkern.extensions.export.onnx_graph import Graph, Value
 from streamkern.features import KernelColumns, kernel_diagonal
 from streamkern.predict.deviation import Deviation
@@ -136,6 +136,7 @@ def _linear(X: Value, predictor: Predictor) -> Any:
         # Coefficients of values at landmarks are large and cancel.
         predictor = replace(predictor, precision="double")
         form = predictor.form
+    form = with_merged_waves(form)
     sums = [X.graph.constant(form.constant, _DOUBLE)]
     for features, columns in feature_parts(X, form.feature_map, _PRECISIONS[predictor.precision]):
         values = features

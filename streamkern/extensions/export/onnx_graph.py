@@ -43,13 +43,13 @@ class Value(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_function__(self, function: Any, kinds: Any, values: Any, _: Any) -> Any:
         return self.__array_ufunc__(function, "", *values)
 
-    def astype(self, dtype: Any) -> "Value":
+    def astype(self, dtype: Any) -> Any:
         return self.graph("Cast", self, dtype=np.dtype(dtype), to=np.dtype(dtype))
 
-    def columns(self, places: Sequence[int] | Array) -> "Value":
+    def columns(self, places: Sequence[int] | Array) -> Any:
         return self.graph("Gather", self, self.graph.constant(places, np.int64), axis=1)
 
-    def sums(self) -> "Value":
+    def sums(self) -> Any:
         """Return the sum of every row, (n, 1)."""
         return self.graph("ReduceSum", self, self.graph.constant([1], np.int64), keepdims=1)
 
@@ -64,7 +64,7 @@ class Graph:
         self.outputs: dict[str, tuple[Any, list[Any]]] = {}
         self.facts: dict[str, str] = {}
 
-    def __call__(self, operator: str, *values: Any, dtype: Any = None, **attributes: Any) -> Value:
+    def __call__(self, operator: str, *values: Any, dtype: Any = None, **attributes: Any) -> Any:
         """Add a node, of values and of arrays that become constants of their dtype."""
         kind = next(each.dtype for each in values if isinstance(each, Value))
         name = f"{operator.lower()}_{len(self.nodes)}"
@@ -81,7 +81,7 @@ class Graph:
         self.constants[name] = array.reshape(np.shape(values))  # numbers stay numbers
         return name
 
-    def taken(self, name: str, dtype: Any, width: int) -> Value:
+    def taken(self, name: str, dtype: Any, width: int) -> Any:
         """Return what the graph takes by a name, (n, width)."""
         self.inputs[name] = dtype, ["n", width]
         return Value(self, name, dtype)

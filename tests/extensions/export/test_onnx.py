@@ -99,6 +99,16 @@ MAPS = {
 }
 
 
+def test_chosen_waves_of_one_frequency_are_one_in_the_file(tmp_path):
+    X, y = rows()
+    whole = ridge(alpha="cv").fit(X, y[:, 0])
+    most = ridge(alpha="cv", sparse=60).fit(X, y[:, 0])
+    assert apart(most, tmp_path / "most.c", rows(50, seed=1)[0], "double") < 1e-9
+    streamkern.to_c(whole, tmp_path / "whole.c")
+    sizes = [(tmp_path / f"{name}.c").stat().st_size for name in ("most", "whole")]
+    assert sizes[0] < 1.05 * sizes[1]
+
+
 FILES = pytest.mark.parametrize("file", ["model.onnx", "model.c"])
 
 
