@@ -8,10 +8,11 @@ percentile of single rows; `apart` is the largest difference to the estimator, o
 deviation.  Then a new process loads each model and predicts a row, as an estimator or a predictor:
 seconds from its start, and which of Dask and scikit-learn came with it.
 
-With folders of real sets: python benchmarks/serving.py ../shared/data/*.  Of each the differences
-of ONNX Runtime and C to the model are told, over the standard deviation of the targets, standard
-deviations and intervals of 90% among them, or of probabilities; then of C files of all features,
-and of `export --tolerance` 1% and 5%: features, error on rows held out, kB, microseconds a row.
+With folders of real sets: python benchmarks/serving.py ../shared/data/*.  Of each it tells how far
+ONNX Runtime and C are at most from the model: in standard deviations of the targets, with standard
+deviations and intervals of 90%, or in probabilities; of two sets as tables with texts.  Then C
+files are compared, of all features and of `export --tolerance` 1% and 5%: features, error on rows
+held out over the standard deviation, kB, and microseconds a row.
 """
 
 import argparse
@@ -40,7 +41,7 @@ from streamkern.runtime.threads import blas_threads, processor
 
 _FIT_ROWS, _TURNS, _CALLS, _BATCH_TURNS = 5000, 100, 20, 5
 # Models of their own; scikit-learn holds all features of its rows.
-_CLASSES = ("adult_a9a", "kddcup99_10pct")
+_CLASSES, _MIXED = ("adult_a9a", "kddcup99_10pct"), ("nycflights13", "kddcup99_10pct")
 _OTHERS, _OTHERS_ROWS = ("scikit-learn", "LightGBM"), 10_000
 # Rows of a real set that are fitted, and that are compared.
 _MOST_ROWS, _COMPARED = 50_000, 2000
@@ -120,30 +121,49 @@ def measure(X: Any, y: Any, batch: Any, D: int, folder: Path) -> None:
 
 
 def measure_set(folder: Path, D: int, work: Path) -> None:
-    is_classes, how = (folder.name in _CLASSES), dict[str, Any]()
-    if is_classes:
-        X, y, X_test, _ = read_classes(folder)
-        model: Any = streamkern.RandomFeatureClassifier(n_components=D)
-        model.fit(X[:_MOST_ROWS], y[:_MOST_ROWS])
+    is_classes, is_mixed = folder.name in _CLASSES, folder.name in _MIXED
+    if is_mixed:
+        X, y, X_test, y_test = mixed(folder)
     else:
-        _, X, y, X_test, y_test = read(folder)
-        model = streamkern.RandomFeatureRidge(n_components=D)
-        model.fit(X[:_MOST_ROWS], y[:_MOST_ROWS], keep_moments=True)
-        how = {"return_std": True, "interval": 0.9}
-    rows = X_test[:_COMPARED].astype(np.float32)
+        X, y, X_test, y_test = read_classes(folder) if is_classes else read(folder)[1:]
+    kept = X[:_MOST_ROWS], y[:_MOST_ROWS]
+    kind = streamkern.RandomFeatureClassifier if is_classes else streamkern.RandomFeatureRidge
+    model: Any = kind(n_components=D).fit(*kept)
+    how: dict[str, Any] = {} if is_classes else {"return_std": True, "interval": 0.9}
+    rows = X_test[:_COMPARED] if is_mixed else X_test[:_COMPARED].astype(np.float32)
     said = model.predict_proba(rows) if is_classes else np.column_stack(model.predict(rows, **how))
-    files = exported(model, work, said.shape[1], **how)
-    apart = {name: np.abs(predict(rows) - said).max() for name, predict in files.items()}
+    unit = 1.0 if is_classes else np.std(kept[1])
+    files, apart = exported(model, work, said.shape[1], is_mixed, **how), dict[str, float]()
+    for name, predict in files.items():
+        inputs = model.recipe_.transform(rows) if is_mixed and name == "C" else rows
+        apart[name] = np.abs(predict(inputs) - said).max() / unit
     line = f"{folder.name:16}{len(X):>8,} x {X.shape[1]:<4}"
     print(line, *(f"{name} {each:.0e}" for name, each in apart.items()), end="", flush=True)
-    if not is_classes:
-        kept = X[:_MOST_ROWS], y[:_MOST_ROWS]
+    if not (is_classes or is_mixed):
         moments = streamkern.RandomFeatureRidge(n_components=D).moments(*kept)
         moments.save(work / "moments.h5")
         streamkern.RandomFeatureRidge(n_components=D).solve(moments).save(work / "all.h5")
         for tolerance in (None, "1%", "5%"):
             print(of_tolerance(tolerance, X_test, y_test, work), end="", flush=True)
     print()
+
+
+def mixed(folder: Path) -> tuple[Any, Any, Any, Any]:
+    """Return a table with texts and missing cells, of some rows in random order, and others."""
+    with np.load(folder / "data.npz", allow_pickle=False) as stored:
+        table, y = pd.DataFrame(stored["X"], columns=stored["feature_names"]), stored["y"]
+        texts = {name: stored[name] for name in stored.files if name.endswith("_levels")}
+        if "label_names" in stored:
+            y = np.where(stored["label_names"][y] == "normal.", "normal", "attack")
+    for name, levels in texts.items():
+        column = next(each for each in table if each.startswith(name.removesuffix("_levels")))
+        codes = table[column]
+        told = pd.Series(levels[codes.fillna(0).astype(int)], table.index, dtype=object)
+        table[column] = told.where(codes.notna(), None)
+    table = table.drop(columns=["dep_time", "arr_time", "dep_delay", "air_time"], errors="ignore")
+    places = np.random.default_rng(0).permutation(np.flatnonzero(pd.notna(y)))
+    first, others = places[:_MOST_ROWS], places[_MOST_ROWS : _MOST_ROWS + _COMPARED]
+    return table.iloc[first], y[first], table.iloc[others], y[others]
 
 
 def of_tolerance(tolerance: str | None, X: Any, y: Any, work: Path) -> str:
@@ -160,21 +180,33 @@ def of_tolerance(tolerance: str | None, X: Any, y: Any, work: Path) -> str:
     return f" | {name}, {error:.4f}, {size:,.0f} kB, {a_row:.2f} us"
 
 
-def exported(model: Any, folder: Path, width: int = 1, **how: Any) -> dict[str, Predict]:
+def exported(
+    model: Any, folder: Path, width: int = 1, table: bool = False, **how: Any
+) -> dict[str, Predict]:
     """Return what predicts by files that the model is exported to."""
     import onnxruntime
 
-    streamkern.to_onnx(model, folder / "model.onnx", **how)
+    streamkern.to_onnx(model, folder / "model.onnx", table=table, **how)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(folder / "model.onnx", options)
     streamkern.to_c(model, folder / "model.c", **how)
 
     def by_runtime(X: Any) -> Any:
-        found = session.run(None, {"X": X})
+        found = session.run(None, cells(X, session) if table else {"X": X})
         return found[0] if len(found) == 1 else np.column_stack(found)
 
     return {"ONNX Runtime": by_runtime, "C": compiled(folder / "model.c", width)}
+
+
+def cells(table: Any, session: Any) -> dict[str, Any]:
+    """Return what a graph takes of a table of numbers and texts."""
+    given = {}
+    for each in session.get_inputs():
+        column, is_text = table[each.name], each.type == "tensor(string)"
+        values = column.fillna("").to_numpy(object) if is_text else column.to_numpy(np.float32)
+        given[each.name] = values[:, None]
+    return given
 
 
 def compiled(path: Path, width: int) -> Predict:

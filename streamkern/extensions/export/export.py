@@ -8,6 +8,7 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Console, command
 from streamkern.cli.job import check_outputs
+from streamkern.errors import ParameterError
 from streamkern.registry import more_options
 
 
@@ -25,6 +26,9 @@ from streamkern.registry import more_options
         type=lambda text: float(text.removesuffix("%")) / 100,
         metavar="PERCENT",
         help="Give the ends of intervals that hold so much of new targets, as y_lower and y_upper.",
+    ),
+    click.option(
+        "--table", is_flag=True, help="Take the columns of the table of MODEL.h5; not in C."
     ),
     *shared.options_of_extensions("export"),
     shared.force_option,
@@ -51,6 +55,10 @@ def export(console: Console, **options: Any) -> None:
         model = load_fitted(path, "is_linear", with_equations=options["std"])
     precision = options["precision"] or model.predictor.precision
     how: Any = {"return_std": options["std"], "interval": options["interval"]}
+    if options["table"] and kind == "c":
+        raise ParameterError("C takes no texts of a table; write ONNX, or leave out --table.")
+    if options["table"]:
+        how["table"] = True
     output = write(model, out, precision=precision, force=options["force"], **how)
     n_bytes = Path(out).stat().st_size
     console.line(f"{output} of X in {out}, {precision} precision, {in_words(n_bytes)}")

@@ -13,6 +13,7 @@ from streamkern.errors.checks import check_choice
 from streamkern.estimators.loading import fitted_of
 from streamkern.extensions.export.map_graphs import feature_parts, with_merged_waves
 from streamkern.extensions.export.onnx_graph import Graph, Value
+from streamkern.extensions.export.table_graphs import table_rows
 from streamkern.features import KernelColumns, kernel_diagonal
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.intervals import POWERS, RANKS, TENTHS, Interval
@@ -40,6 +41,7 @@ def to_onnx(
     precision: str | None = None,
     return_std: bool = False,
     interval: float | None = None,
+    table: bool = False,
     force: bool = False,
 ) -> str:
     """Write the predictions of a fitted model, or the scores of principal components, as ONNX.
@@ -66,10 +68,14 @@ def to_onnx(
     return_std, interval
         As in `predict` of a regression: `y_std` is given too, which takes D^2 numbers; `y_lower`
         and `y_upper`.
+    table : bool
+        Take the columns of the table that the model is of, (n, 1) each by its name, in place of
+        `X`: numbers, NaN where missing; texts as they were, empty where missing; times as seconds
+        since 1970, in double.
     force : bool
         Replace an existing file.
     """
-    how: Any = {"return_std": return_std, "interval": interval}
+    how: Any = {"return_std": return_std, "interval": interval, "table": table}
     made = (graph := exported(model, ("an ONNX file", _MOST_BYTES), precision, **how)).model()
     with replacing(path, force=force) as temporary:
         temporary.write_bytes(made.SerializeToString())
@@ -84,6 +90,7 @@ def exported(
     *,
     return_std: bool = False,
     interval: float | None = None,
+    table: bool = False,
 ) -> Graph:
     """Return the graph of a model for a kind of file, which holds so many bytes.
 
@@ -103,7 +110,13 @@ def exported(
     predictor = replace(fitted.predictor, precision=precision)
     graph, rule, q = Graph(), getattr(fitted, "rule", None), predictor.n_targets
     outside = _PRECISIONS[rows_in or predictor.precision]
-    X = graph.taken("X", outside, predictor.feature_map.n_features)
+    recipe = fitted.columns.recipe
+    if table and recipe is None:
+        raise ParameterError("the model is of no table; leave out table (--table).")
+    if table:
+        X = table_rows(graph, recipe, outside)
+    else:
+        X = graph.taken("X", outside, predictor.feature_map.n_features)
     total = _linear(X, predictor)
     width = None if predictor.flat and rule is None else q
     if rule is not None:
