@@ -32,6 +32,8 @@ def with_merged_waves(form: Form) -> Form:
     if not isinstance(inner, Cosines) or form.coef.shape[1] > 1 or np.any(form.shift):
         return form
     frequencies, places = np.unique(inner.frequencies, axis=0, return_inverse=True)
+    if len(frequencies) == len(places):
+        return form
     sizes = form.coef[:, 0] * (1.0 if inner.amplitudes is None else inner.amplitudes)
     waves = np.zeros(len(frequencies), complex)
     np.add.at(waves, places.ravel(), sizes * np.exp(1j * inner.phases))
@@ -45,11 +47,11 @@ def with_merged_waves(form: Form) -> Form:
 def feature_parts(rows: Any, feature_map: FeatureMap, dtype: Any) -> Iterator[tuple[Any, slice]]:
     """Yield features phi(x) / scale of rows, in parts, with the columns that they are."""
     if isinstance(feature_map, Standardized):
-        rows = _standardised(rows, feature_map.standardizer)
+        rows = _standardised(rows, feature_map.standardizer).astype(dtype)
         yield from feature_parts(rows, feature_map.inner, dtype)
-        return
-    rows = rows if rows.dtype == dtype else rows.astype(dtype)
-    if isinstance(feature_map, Identity):
+    elif rows.dtype != dtype:
+        yield from feature_parts(rows.astype(dtype), feature_map, dtype)
+    elif isinstance(feature_map, Identity):
         yield rows, slice(None)
     elif isinstance(feature_map, (Cosines, SpectralFeatures)):
         yield from _waves(rows, feature_map)

@@ -30,8 +30,6 @@ _OUTPUTS = {
     "RandomFeatureRidge": "y_pred",
     "RandomFeaturePCA": "scores",
 }
-# Log-odds that are larger make no difference to probabilities.
-_MOST_ODDS = 700.0
 
 
 def to_onnx(
@@ -209,21 +207,26 @@ def _probabilities(rule: Any, scores: Any) -> Any:
     odds = _log_odds(rule.calibrator, scores)
     if len(rule.classes) == 2:
         odds = scores.graph("Concat", -odds, odds, axis=1)
-    shares = 1.0 / (np.exp(np.clip(-odds, -_MOST_ODDS, _MOST_ODDS)) + 1.0)
-    # Runtimes differ in what the larger of NaN and a number is.
-    return shares / shares.sums() + (scores - scores)
+    # log p = min(o, 0) - log(1 + exp(-|o|)): not every runtime has Softplus in double.
+    rest = np.log(np.exp(-abs(odds)) + 1.0)
+    return scores.graph("Softmax", np.minimum(odds, 0.0) - rest, axis=1)
 
 
 def _log_odds(calibrator: Any, scores: Any) -> Any:
     """Return the odds of classes by their scores, as the calibrator of that name has them."""
-    if calibrator.name not in ("spline", "isotonic"):
+    if calibrator.name == "sigmoid":
         return calibrator.log_odds(scores)
-    goes_on, found = calibrator.name == "spline", []
-    values = calibrator.odds if goes_on else calibrator.probabilities
-    for j, each in enumerate(zip(calibrator.scores, values, strict=True)):
-        found.append(_straight(scores.columns([j]), *each, goes_on=goes_on))
-    odds = scores.graph("Concat", *found, axis=1)
-    return odds if goes_on else np.log(odds) - np.log(1.0 - odds)
+    if calibrator.name == "none":
+        odds = calibrator.log_odds(scores)
+    else:
+        goes_on, found = calibrator.name == "spline", []
+        values = calibrator.odds if goes_on else calibrator.probabilities
+        for j, each in enumerate(zip(calibrator.scores, values, strict=True)):
+            found.append(_straight(scores.columns([j]), *each, goes_on=goes_on))
+        odds = scores.graph("Concat", *found, axis=1)
+        odds = odds if goes_on else np.log(odds) - np.log(1.0 - odds)
+    # Runtimes differ in what the larger of NaN and a number is.
+    return odds + (scores - scores)
 
 
 def _straight(score: Any, points: Floats, values: Floats, *, goes_on: bool = False) -> Any:
