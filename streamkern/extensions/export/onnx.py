@@ -14,7 +14,7 @@ from streamkern.estimators.loading import fitted_of
 from streamkern.extensions.export.map_graphs import feature_parts, with_merged_waves
 from streamkern.extensions.export.onnx_graph import Graph, Value
 from streamkern.extensions.export.table_graphs import table_rows
-from streamkern.features import KernelColumns, kernel_diagonal
+from streamkern.features import KernelColumns, innermost, kernel_diagonal
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.intervals import POWERS, RANKS, TENTHS, Interval
 from streamkern.predict.predictor import Predictor
@@ -69,7 +69,7 @@ def to_onnx(
     table : bool
         Take the columns of the table that the model is of, (n, 1) each by its name, in place of
         `X`: numbers, NaN where missing; texts as they were, empty where missing; times as seconds
-        since 1970, in double.
+        since 1970, which are double as numbers that are categories.
     force : bool
         Replace an existing file.
     """
@@ -108,11 +108,8 @@ def exported(
     predictor = replace(fitted.predictor, precision=precision)
     graph, rule, q = Graph(), getattr(fitted, "rule", None), predictor.n_targets
     outside = _PRECISIONS[rows_in or predictor.precision]
-    recipe = fitted.columns.recipe
-    if table and recipe is None:
-        raise ParameterError("the model is of no table; leave out table (--table).")
     if table:
-        X = table_rows(graph, recipe, outside)
+        X = table_rows(graph, fitted.columns.recipe, outside)
     else:
         X = graph.taken("X", outside, predictor.feature_map.n_features)
     total = _linear(X, predictor)
@@ -128,6 +125,11 @@ def exported(
         half = _half_widths(X, given[output], fitted.interval(interval))
         given["y_lower"] = _clipped(given[output] - half, predictor)
         given["y_upper"] = _clipped(given[output] + half, predictor)
+    if taken := [*given.keys() & graph.inputs.keys()]:
+        raise ParameterError(
+            f"the graph gives {taken[0]}, as a column of the table is called; rename that, and fit "
+            f"again."
+        )
     for name, value in given.items():
         graph.give(name, value.astype(outside), width)
     graph.facts |= {"map": predictor.form.feature_map.name, "precision": predictor.precision}
@@ -171,8 +173,8 @@ def _deviations(X: Value, deviation: Deviation, dtype: Any) -> Any:
     feature_map = deviation.feature_map
     if kernel_diagonal(feature_map, np.zeros((1, feature_map.n_features))) is not None:
         raise ParameterError(
-            "standard deviations at landmarks are more than operators of ONNX express here; take "
-            "Fourier features, or leave them out."
+            f"standard deviations of the map {innermost(feature_map).name!r} are more than operators of ONNX "
+            f"express here; take Fourier features, or leave them out."
         )
     along = [
         (features - deviation.centre[columns]) @ deviation.basis[columns]

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from streamkern.errors import ParameterError
 from streamkern.extensions.export.onnx_graph import Graph
 from streamkern.sources.columns import Recipe
 
@@ -12,12 +13,10 @@ _DOUBLE = np.dtype(np.float64)
 _PERIODS = {"day": (0.0, 86_400.0), "week": (-259_200.0, 604_800.0), "year": (0.0, 31_556_952.0)}
 
 
-def table_rows(graph: Graph, recipe: Recipe, dtype: Any) -> Any:
-    """Return the inputs (n, p) of a table, whose columns the graph takes (n, 1) each.
-
-    They are numbers, NaN where missing; texts as the recipe has them, empty where missing; and
-    times as seconds since 1970, in double.
-    """
+def table_rows(graph: Graph, recipe: Recipe | None, dtype: Any) -> Any:
+    """Return the inputs (n, p) of a table, whose columns the graph takes (n, 1) each."""
+    if recipe is None:
+        raise ParameterError("the model is of no table; leave out table (--table).")
     values = recipe.as_dict()
     missing = [*values["missing"], ""]
     parts = [_inputs(graph, column, missing, dtype) for column in values["columns"]]
@@ -28,7 +27,7 @@ def table_rows(graph: Graph, recipe: Recipe, dtype: Any) -> Any:
 def _inputs(graph: Graph, column: dict[str, Any], missing: list[str], dtype: Any) -> list[Any]:
     kind, fill, indicator = column["kind"], column.get("fill"), column["indicator"]
     if "levels" in column:
-        cells = _places(graph, column, missing, dtype)
+        cells = _places(graph, column, missing)
     else:
         cells = graph.taken(column["name"], _DOUBLE if kind == "times" else dtype, 1)
         cells = cells.astype(_DOUBLE)
@@ -43,7 +42,7 @@ def _inputs(graph: Graph, column: dict[str, Any], missing: list[str], dtype: Any
     return found + [absent.astype(_DOUBLE)] * indicator
 
 
-def _places(graph: Graph, column: dict[str, Any], missing: list[str], dtype: Any) -> Any:
+def _places(graph: Graph, column: dict[str, Any], missing: list[str]) -> Any:
     """Return the place of a cell among inputs of categories, or in an order; of none -1 or NaN."""
     name, levels, other, absent = column["name"], column["levels"], np.nan, np.nan
     if column["kind"] == "categories":
@@ -54,7 +53,7 @@ def _places(graph: Graph, column: dict[str, Any], missing: list[str], dtype: Any
         how: Any = {"keys_strings": [*known], "values_floats": [*map(float, known.values())]}
         how |= {"default_float": float(other), "domain": "ai.onnx.ml", "dtype": np.float32}
         return graph("LabelEncoder", graph.taken(name, object, 1), **how).astype(_DOUBLE)
-    cells = graph.taken(name, dtype, 1).astype(_DOUBLE)
+    cells = graph.taken(name, _DOUBLE, 1)
     are = (cells == levels).astype(_DOUBLE)
     place = np.where(are.sums() > 0.0, are @ np.arange(float(len(levels)))[:, None], other)
     return np.where(np.isnan(cells), absent, place)

@@ -68,7 +68,9 @@ def answers(path, frame):
 )
 def test_columns_become_what_the_recipe_makes_of_them(options, tolerance, tmp_path):
     model = ridge(n_components=64, **options).fit(*farm(1500, seed=0))
-    kinds = {each["kind"] for each in model.recipe_.as_dict()["columns"]}
+    columns = model.recipe_.as_dict()["columns"]
+    assert [each["levels"][-1] for each in columns if each["name"] == "soil"] == [7.0]
+    kinds = {each["kind"] for each in columns}
     assert kinds == {"numbers", "categories", "ordinal", "times"}
     new, _ = farm(300, seed=1, is_new=True)
     how = {"return_std": True, "interval": 0.8}
@@ -95,6 +97,10 @@ def test_classes_of_tables_have_graphs(tmp_path):
 
 
 def test_no_table_is_refused(tmp_path):
+    frame, y = farm(300, seed=0)
+    named = ridge().fit(frame.rename(columns={"rain": "y_pred"}), y)
+    with pytest.raises(ParameterError, match="gives y_pred, as a column"):
+        streamkern.to_onnx(named, tmp_path / "model.onnx", table=True)
     model = ridge().fit(*farm(300, seed=0))
     model.save(tmp_path / "model.h5")
     out = "--out", tmp_path / "model.c", "--table"
