@@ -171,10 +171,11 @@ def _clipped(values: Any, predictor: Predictor) -> Any:
 def _deviations(X: Value, deviation: Deviation, dtype: Any) -> Any:
     """Return the standard deviations (n, q) of new targets, as `Deviation` has them."""
     feature_map = deviation.feature_map
+    name = innermost(feature_map).name
     if kernel_diagonal(feature_map, np.zeros((1, feature_map.n_features))) is not None:
         raise ParameterError(
-            f"standard deviations of the map {innermost(feature_map).name!r} are more than operators of ONNX "
-            f"express here; take Fourier features, or leave them out."
+            f"standard deviations of the map {name!r} are more than operators of ONNX express "
+            f"here; take Fourier features, or leave them out."
         )
     along = [
         (features - deviation.centre[columns]) @ deviation.basis[columns]
