@@ -34,7 +34,7 @@ def with_merged_waves(form: Form) -> Form:
     frequencies, places = np.unique(inner.frequencies, axis=0, return_inverse=True)
     if len(frequencies) == len(places):
         return form
-    sizes = form.coef[:, 0] * (1.0 if inner.amplitudes is None else inner.amplitudes)
+    inner, sizes = inner.as_cosines(form.coef[:, 0])
     waves = np.zeros(len(frequencies), complex)
     np.add.at(waves, places.ravel(), sizes * np.exp(1j * inner.phases))
     merged = Cosines(Frequencies(frequencies), np.angle(waves), inner.scale)
@@ -60,7 +60,8 @@ def feature_parts(rows: Any, feature_map: FeatureMap, dtype: Any) -> Iterator[tu
     else:
         raise ParameterError(
             f"the map {feature_map.name!r} is more than operators of ONNX express here; take "
-            f"Fourier features, landmarks of a kernel of the Euclidean distance, or identity."
+            f"Fourier features, identity, or, but for standard deviations, landmarks of a kernel "
+            f"of the Euclidean distance."
         )
 
 

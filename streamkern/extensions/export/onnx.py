@@ -14,7 +14,7 @@ from streamkern.estimators.loading import fitted_of
 from streamkern.extensions.export.map_graphs import feature_parts, with_merged_waves
 from streamkern.extensions.export.onnx_graph import Graph, Value
 from streamkern.extensions.export.table_graphs import table_rows
-from streamkern.features import KernelColumns, innermost, kernel_diagonal
+from streamkern.features import KernelColumns
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.intervals import POWERS, RANKS, TENTHS, Interval
 from streamkern.predict.predictor import Predictor
@@ -170,16 +170,9 @@ def _clipped(values: Any, predictor: Predictor) -> Any:
 
 def _deviations(X: Value, deviation: Deviation, dtype: Any) -> Any:
     """Return the standard deviations (n, q) of new targets, as `Deviation` has them."""
-    feature_map = deviation.feature_map
-    name = innermost(feature_map).name
-    if kernel_diagonal(feature_map, np.zeros((1, feature_map.n_features))) is not None:
-        raise ParameterError(
-            f"standard deviations of the map {name!r} are more than operators of ONNX express "
-            f"here; take Fourier features, or leave them out."
-        )
     along = [
         (features - deviation.centre[columns]) @ deviation.basis[columns]
-        for features, columns in feature_parts(X, feature_map, dtype)
+        for features, columns in feature_parts(X, deviation.feature_map, dtype)
     ]
     squares = X.graph("Sum", *along).astype(_DOUBLE) ** 2
     leverages = squares @ deviation.weights + deviation.base

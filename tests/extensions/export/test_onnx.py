@@ -220,7 +220,7 @@ def test_the_command_gives_deviations_and_intervals(tmp_path):
     refused("export", tmp_path / "model.h5", *out, "--force")
     for wanted, sentence in (
         (RandomFeatureClassifier(n_components=16).fit(X, y[:, 0] > 50), "are of regressions"),
-        (ridge(feature_map="nystroem").fit(X, y), "deviations of the map"),
+        (ridge(feature_map="nystroem").fit(X, y), "but for standard deviations"),
     ):
         with pytest.raises(ParameterError, match=sentence):
             streamkern.to_c(wanted, tmp_path / "model.c", return_std=True)
