@@ -9,7 +9,7 @@ from streamkern.choice.sample_choice import in_given_metric, with_chosen_scale, 
 from streamkern.choice.small_fit import ISOTROPIC
 from streamkern.errors import ParameterError
 from streamkern.extensions.search.budget import Clock, run_in_time
-from streamkern.extensions.search.metric_learning import LearntMetric, in_metric
+from streamkern.extensions.search.metric_learning import LearntMetric, learnt_metric
 from streamkern.extensions.search.settings import STANDARD, MetricSettings, Pair
 from streamkern.features.metric import GivenMetric
 from streamkern.kernels import Linear
@@ -41,13 +41,17 @@ def contenders_of(
         given = [(options.kernel, options.feature_map)]  # which holds where no rows are
     context, scaled = with_chosen_scale(context, summary, make)
     options = context.options
-    contenders, learnt = in_metric(scaled, options, given, context.plan, clock)
+    learnt, contenders = None, [MetricSettings(ISOTROPIC, scaled, given)]
+    if isinstance(options.metric, GivenMetric):
+        inside, plain = (in_given_metric(each, options.metric) for each in (scaled, plain))
+        contenders = [MetricSettings(options.metric.name, inside, given)]
+    elif options.metric is not None:
+        learnt = learnt_metric(scaled, options, given, context.plan, clock)
+        contenders = list(learnt.contenders.values())
     chosen = options.scale != given_scale
     if clock is None or (learnt is None and not chosen):
         return context, contenders, learnt
     name, scale = (STANDARD, "standard") if chosen else (ISOTROPIC, None)
-    if isinstance(options.metric, GivenMetric):
-        plain = in_given_metric(plain, options.metric)
     adds_linear &= learnt is not None and _has_linear(options, plain, scale)
     linear: list[Pair] = [(Linear(), "identity")] if adds_linear else []
     default = MetricSettings(name, plain, [*given[:1], *linear], scale, is_default=True)
