@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Self
 from streamkern.errors import DataError, InsufficientMemoryError
 from streamkern.features import LEVELS
 from streamkern.monitor.job_text import duration
-from streamkern.parameters.cluster_time import cluster_time
-from streamkern.parameters.cost_estimate import rough_flops_per_second
+from streamkern.parameters.cost_estimate import cluster_time, rough_flops_per_second
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, in_words
 from streamkern.runtime.threads import blas_threads

@@ -198,7 +198,7 @@ def plan_fit(
 def _needs_of(options: FitOptions) -> Any:
     """Return what the D x D system needs."""
     if options.precision in LEVELS:
-        return extension("integers", "integer_footprint").IntegerFootprint
+        return extension("integers", "integer_system").IntegerFootprint
     own = options.own_solver
     return Footprint if own is None else own.footprint
 
