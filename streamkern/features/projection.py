@@ -93,8 +93,8 @@ def transform(
 # Deviations from zero of a mean whose products, in single precision, would lose digits.
 _FAR = 64.0
 _TURN = 2.0 * math.pi
-# Rows of frequencies that are written out at a time, and rows that are few beside them.
-_ROWS, _FEW = 256, 32
+# Inputs of frequencies that are written out at a time, and rows that are few beside these.
+_ROWS, _FEW = 64, 32
 
 
 class Frequencies:
@@ -278,22 +278,15 @@ class HadamardProjection:
         return self.inputs.astype(dtype), self.signs.astype(dtype), lengths.astype(dtype), matrices
 
     def rows(self, indices: Array) -> Floats:
-        """Return some frequencies (K, p), from slopes that are 1 for one of them."""
-        frequencies, P = np.empty((len(indices), self.n_features)), self.signs.shape[2]
-        blocks, places = np.divmod(indices, P)
-        for block in np.unique(blocks):
-            mine, only = np.flatnonzero(blocks == block), slice(block, block + 1)
-            lengths = self.lengths[block * P : (block + 1) * P]
-            alone = HadamardProjection(self.inputs[only], self.signs[only], lengths)
-            pull_back = alone.pulled_back(np.dtype(np.float64), Scratch())
-            for start in range(0, len(mine), _ROWS):
-                some = mine[start : start + _ROWS]
-                slopes = np.zeros((len(some), len(lengths)))
-                found = np.empty((len(some), self.n_features))
-                slopes[np.arange(len(some)), places[some]] = 1.0
-                pull_back(slopes, found)
-                frequencies[some] = found
-        return frequencies
+        """Return some frequencies (K, p): the angles of rows that are 1 in one input."""
+        found, p = np.empty((len(indices), self.n_features)), self.n_features
+        project = self.prepared(np.dtype(np.float64), Scratch())
+        for start in range(0, p, _ROWS):
+            inputs = np.eye(min(_ROWS, p - start), p, start)
+            angles = np.empty((len(inputs), self.n_draws))
+            project(inputs, angles)
+            found[:, start : start + _ROWS] = angles[:, indices].T
+        return found
 
     def first(self, n_draws: int) -> "HadamardProjection":
         """Return the projection on the first frequencies, with no more blocks than they need."""
