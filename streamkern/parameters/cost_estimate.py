@@ -46,7 +46,7 @@ def solve_flops(n_components: int, n_folds: int) -> float:
 
 
 if TYPE_CHECKING:
-    from streamkern.parameters.job_plan import Plan
+    from streamkern.parameters.plan import Plan
 
 # Bytes a second between two machines, and of sums that one core adds to others.
 LINK, ADDING = 1.25e9, 1.0e9

@@ -8,7 +8,7 @@ import pytest
 
 from streamkern.errors import InsufficientMemoryError
 from streamkern.features import LEVELS
-from streamkern.parameters import cost_estimate, job_plan
+from streamkern.parameters import cost_estimate
 from streamkern.parameters import plan as planning
 from streamkern.parameters.footprint import Footprint, solve_bytes
 from streamkern.parameters.parameters import Parameters
@@ -64,8 +64,7 @@ def machine(monkeypatch):
 
     def set_up(cores, free):
         monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(cores)), raising=False)
-        for module in (planning, job_plan):
-            monkeypatch.setattr(module, "available_bytes", lambda n=1: free // n)
+        monkeypatch.setattr(planning, "available_bytes", lambda n=1: free // n)
 
     set_up(8, 512 * GB)
     return set_up

@@ -43,7 +43,7 @@ from streamkern.features.metric import learning_of, metric_of, root_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
-from streamkern.parameters.job_plan import Plan
+from streamkern.parameters.plan import Plan
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
