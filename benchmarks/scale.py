@@ -36,7 +36,7 @@ from distributed import Client, LocalCluster, Worker, get_worker
 import streamkern
 from streamkern.engine.reduction import accumulate
 from streamkern.monitor.job_text import duration
-from streamkern.parameters.cluster_time import ClusterTime, cluster_time
+from streamkern.parameters.cost_estimate import ClusterTime, cluster_time
 from streamkern.parameters.plan import plan_system
 from streamkern.sources import Block, Reader, Segment, Shard, Source
 from streamkern.statistics import Statistic

@@ -55,8 +55,11 @@ def chosen_features(
     if isinstance(options.metric, GivenMetric):
         summary = in_given_metric(summary, options.metric)
     elif options.metric is not None:
-        learning = extension("search", "metric_learning")
-        kernel, summary, learnt = learning.best_metric(summary, options, context.plan)
+        pairs = [(options.kernel, options.feature_map)]
+        learn = extension("search", "metric_learning").learnt_metric
+        learnt = learn(summary, options, pairs, context.plan)
+        best = next(iter(learnt.contenders.values()))
+        summary, ((kernel, _),) = best.summary, best.pairs
         context = replace(context, options=replace(options, kernel=kernel))
     if context.options.chooses_kernel:
         choose = extension("fields", "field_kernel").with_chosen_kernel

@@ -15,7 +15,7 @@ from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
     from streamkern.cli.console import Console
-    from streamkern.parameters.job_plan import Plan
+    from streamkern.parameters.plan import Plan
     from streamkern.sources import Source
 
 # Options that name files that a job reads.

@@ -11,8 +11,7 @@ from streamkern.cli.help_pages import NearChoice
 from streamkern.cli.options import Decorator
 from streamkern.errors import ParameterError
 from streamkern.kernels import Kernel, length_scale_of, parsed_kernel
-from streamkern.parameters.option import Option  # noqa: TC001  of annotations that are read
-from streamkern.parameters.parameters import AUTO, DEFAULT_KERNEL, OPTIONS, Parameters
+from streamkern.parameters.parameters import AUTO, DEFAULT_KERNEL, OPTIONS, Option, Parameters
 from streamkern.registry import installed
 
 # Parameters of a map, of the moments that it makes, and of what is made of moments.

@@ -136,7 +136,7 @@ def connect(
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(_configuration(is_own=cluster or not address)))
         if cluster is not None:
-            described = extension("clusters", "described_cluster")
+            described = extension("clusters", "cluster_file")
             client = described.started_by_file(stack, local_path(cluster), patience)
             _let_results_come_directly(client)
             yield client

@@ -9,7 +9,7 @@ from streamkern.features.base import LEVELS, FeatureMap
 from streamkern.features.families import FAMILIES, MAPS, Family
 from streamkern.features.kernel_map import Combinations, KernelMap
 from streamkern.features.random_fourier import RandomFourierFeatures, StructuredFourierFeatures
-from streamkern.features.quasi_random import QuasiRandomFourierFeatures
+from streamkern.features.random_fourier import QuasiRandomFourierFeatures
 from streamkern.registry import import_maps
 
 import_maps()

@@ -28,8 +28,6 @@ _PANEL, _STRIP = 512, 256
 _ALONE = 2048
 # Matrices of so many rows and columns that are in memory meanwhile.
 _SQUARES_OF_PIVOTS, _SQUARES_OF_PANELS = 5.0, 1.25
-# So many that leave too little are taken out of the factor; of more it is made anew.
-_FEW = 16
 # The stream of the order that rows are taken in; landmarks have others.
 _ORDER = 2
 
@@ -187,28 +185,6 @@ def drawing_bytes(n_landmarks: int) -> int:
     return int(8 * squares * n_landmarks**2)
 
 
-def _without(factor: Floats, i: int) -> Floats:
-    """Return the factor of a matrix without row and column i, in the place of a factor by columns.
-
-    That of the rest has an update of rank one.  Golub and Van Loan (2013), "Matrix computations",
-    section 6.5.4.
-    """
-    column, rest, n = factor[i + 1 :, i].copy(), factor[i + 1 :, i + 1 :], len(factor)
-    for k in range(len(rest)):
-        root = np.hypot(rest[k, k], column[k])
-        cosine, sine = root / rest[k, k], column[k] / rest[k, k]
-        below = rest[k + 1 :, k]
-        below += sine * column[k + 1 :]
-        below /= cosine
-        column[k + 1 :] *= cosine
-        column[k + 1 :] -= sine * below
-        rest[k, k] = root
-    flat = factor.T.reshape(-1)  # in the same memory, where columns move to the front
-    for k in range(n - 1):
-        flat[k * (n - 1) : (k + 1) * (n - 1)] = np.delete(factor[:, k + (k >= i)], i)
-    return flat[: (n - 1) ** 2].reshape(n - 1, n - 1).T
-
-
 def _factor(kernel: Kernel, chosen: Floats, added: float) -> Floats:
     """Return the factor of K_mm + added I by columns, in memory of one matrix beside strips.
 
@@ -262,16 +238,12 @@ def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats,
                 f"rounding makes the kernel matrix of {len(chosen):,} landmarks indefinite at "
                 f"jitter {jitter:g}; give a larger jitter, or at most {_PIVOTED:,} landmarks."
             ) from None
-    gone = np.flatnonzero(~kept)
-    if len(gone) and can_pivot:
-        factor = np.zeros((0, 0))  # gives back its memory
-        return _pivoted(kernel, chosen, added)
-    if len(gone) > _FEW:
-        del factor
-        return _independent(kernel, chosen[kept], jitter)
-    for i in gone[::-1].tolist():
-        factor = _without(factor, i)
-    return chosen[kept], factor
+    if kept.all():
+        return chosen, factor
+    factor = np.zeros((0, 0))  # gives back its memory
+    return (
+        _pivoted(kernel, chosen, added) if can_pivot else _independent(kernel, chosen[kept], jitter)
+    )
 
 
 def _pivoted(kernel: Kernel, chosen: Floats, added: float) -> tuple[Floats, Floats]:

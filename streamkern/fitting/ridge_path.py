@@ -60,6 +60,6 @@ def ridge_path(
     solved = moments.completion.completed(solved)
     n_components = len(solved.solution.coef)
     if parameters.sparse is not None:
-        solved = extension("sparse", "sparse_path").solve_sparse(folds, solved, parameters)
+        solved = extension("sparse", "selection").solve_sparse(folds, solved, parameters)
     seconds = time.perf_counter() - begun
     return RidgePath(given, moments, size, folds, solved, n_components, leaving, seconds)

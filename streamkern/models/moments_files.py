@@ -119,7 +119,7 @@ def _sums_of(part: Any) -> dict[str, Any]:
 
 def _integers() -> Any:
     """Return how files hold sums of integers."""
-    return extension("integers", "moments_in_files")
+    return extension("integers", "integer_moments")
 
 
 def _restored_folds(

@@ -1,14 +1,13 @@
 """The memory of a fit that holds the D x D system, before anything is read."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from streamkern._typing import Source
 from streamkern.features.nystroem import drawing_bytes
 from streamkern.parameters.chunking import Chunks, chunk_sizes
 from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.parameters.fit_options import SAMPLE_ROWS
-from streamkern.parameters.job_plan import Plan
 from streamkern.runtime.memory import thread_bytes
 from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
@@ -59,7 +58,7 @@ class Footprint:
     is_listed: bool = False  # which fold every row is in, a byte each
 
     cross_bytes: ClassVar[int] = 16  # of a feature and a target
-    plan_class: ClassVar[type[Plan]] = Plan
+    plan_class: ClassVar[Any] = None  # where that is one of its own
 
     @classmethod
     def chunks(cls, source: Source, n_components: int, itemsize: int, n_folds: int) -> Chunks:  # noqa: ARG003

@@ -5,8 +5,9 @@ A parameter is one field: its default, its help, and how the command line takes 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -17,12 +18,32 @@ from streamkern.features import FAMILIES, LEVELS, Identity
 from streamkern.features.metric import checked_metric
 from streamkern.kernels import KERNELS, Gaussian, Kernel, Linear, as_kernel
 from streamkern.parameters.fit_options import CHOICES, DIRECT_COMPONENTS, GIVEN, FitOptions
-from streamkern.parameters.option import option
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.registry import check_map, extension, installed
 
 if TYPE_CHECKING:
     from streamkern.parameters.template import Template
+
+
+class Option(NamedTuple):
+    """How the command line takes a parameter: text of a form, a choice, a number, or a flag.
+
+    A flag turns its field around: one whose default is True is named by what it takes away.
+    """
+
+    help: str
+    name: str | None = None  # without dashes, where the field has another
+    form: str | None = None  # alternatives: words as they are, others in capitals
+    choices: Collection[str] = ()  # beside which there may be a form
+    least: int | None = None
+    listed: Callable[[], str] | None = None  # the values, where the help goes on with them
+    extension: str | None = None  # without which the option is not there
+
+
+def option(default: Any, *args: Any, **named: Any) -> Any:
+    """Return a field that is an option of commands too."""
+    return field(default=default, metadata={"option": Option(*args, **named)})
+
 
 DEFAULT_KERNEL = Gaussian("median")
 AUTO = "auto"

@@ -9,7 +9,7 @@ from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import compute_all, delayed
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.fit_options import FitOptions, span
-from streamkern.parameters.job_plan import Plan
+from streamkern.parameters.plan import Plan
 from streamkern.passes.checkpoint_job import hash_of_rows
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.sources import Source

@@ -42,7 +42,7 @@ class Solved:
     def cv_rmse(self) -> Floats | None:
         """The held-out root mean squared error, (q,), where it is known of what was solved."""
         if self.sparsity is not None:
-            return self.sparsity.rmse_of(len(self.solution.coef))
+            return self.sparsity.rmse[self.sparsity.sizes.index(len(self.solution.coef))]
         return self.size.cv_rmse if self.size and self.support is None else None
 
     @property

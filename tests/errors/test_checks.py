@@ -24,9 +24,7 @@ OPTIONS = {
     "n_folds": lambda value: fit(n_folds=value),
     "n_components": lambda value: fit(n_components=value),
     "sparse": lambda value: extension("sparse", "selection").checked_size(value),
-    "components": lambda value: extension("components", "principal_components").checked_number(
-        value
-    ),
+    "components": lambda value: extension("components", "fitted_components").checked_number(value),
     "degree": lambda value: Polynomial(degree=value),
     "seed of a map": lambda value: RandomFourierFeatures(Gaussian(), 8, random_state=value),
     "n_estimators": lambda value: streamkern.RandomFeatureAdaBoost(n_estimators=value).fit(

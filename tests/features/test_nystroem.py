@@ -282,15 +282,6 @@ def test_rows_of_clusters_far_apart_keep_their_distances(kernel, apart, p, dtype
     np.testing.assert_allclose(found, np.einsum("nm,nmp->np", slopes, sides), atol=digits)
 
 
-@pytest.mark.parametrize("place", [0, 5, 11])
-def test_a_factor_without_one_row_is_that_of_the_matrix_without_it(place):
-    half = np.random.default_rng(0).standard_normal((12, 20))
-    matrix = half @ half.T
-    kept = np.delete(np.arange(12), place)
-    found = nystroem._without(np.asfortranarray(np.linalg.cholesky(matrix)), place)
-    np.testing.assert_allclose(found, np.linalg.cholesky(matrix[np.ix_(kept, kept)]), rtol=1e-10)
-
-
 def test_no_bit_of_the_factor_of_many_landmarks_depends_on_the_number_of_threads(monkeypatch):
     landmarks, found = np.random.default_rng(0).standard_normal((1300, 2)), []
     monkeypatch.setattr(nystroem, "_ALONE", 1000)
@@ -302,10 +293,8 @@ def test_no_bit_of_the_factor_of_many_landmarks_depends_on_the_number_of_threads
     np.testing.assert_allclose(found[0] @ found[0].T, matrix, atol=1e-12)
 
 
-@pytest.mark.parametrize("few", [0, 16])
-def test_of_many_landmarks_those_that_others_leave_nothing_of_are_left_out(monkeypatch, few):
+def test_of_many_landmarks_those_that_others_leave_nothing_of_are_left_out(monkeypatch):
     monkeypatch.setattr(nystroem, "_PIVOTED", 4)
-    monkeypatch.setattr(nystroem, "_FEW", few)
     monkeypatch.setattr(nystroem, "_PANEL", 8)
     monkeypatch.setattr(nystroem, "_STRIP", 6)
     landmarks = np.random.default_rng(0).standard_normal((30, 2))

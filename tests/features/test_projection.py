@@ -9,8 +9,7 @@ from tolerances import assert_close
 
 from streamkern.errors import ParameterError
 from streamkern.features.cosines import cosines, cosines_and_sines
-from streamkern.features.hadamard import block_size, small_matrices, transform
-from streamkern.features.projection import HadamardProjection
+from streamkern.features.projection import HadamardProjection, block_size, small_matrices, transform
 from streamkern.runtime.scratch import Scratch
 
 ORDERS = [64, 80, 96, 128, 160, 192, 1024]

@@ -8,7 +8,7 @@ import pytest
 
 from streamkern.errors import InsufficientMemoryError
 from streamkern.features import LEVELS
-from streamkern.parameters import cluster_time, job_plan
+from streamkern.parameters import cost_estimate
 from streamkern.parameters import plan as planning
 from streamkern.parameters.footprint import Footprint, solve_bytes
 from streamkern.parameters.parameters import Parameters
@@ -64,8 +64,7 @@ def machine(monkeypatch):
 
     def set_up(cores, free):
         monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(cores)), raising=False)
-        for module in (planning, job_plan):
-            monkeypatch.setattr(module, "available_bytes", lambda n=1: free // n)
+        monkeypatch.setattr(planning, "available_bytes", lambda n=1: free // n)
 
     set_up(8, 512 * GB)
     return set_up
@@ -74,7 +73,7 @@ def machine(monkeypatch):
 def on_workers(source, D, *, precision="single", **options):
     needs = Footprint
     if precision in LEVELS:
-        needs = extension("integers", "integer_footprint").IntegerFootprint
+        needs = extension("integers", "integer_system").IntegerFootprint
     place = {"n_workers": 2, "n_threads": 1, "allowed_bytes": GB}
     return plan_system(source, D, needs_of=needs, precision=precision, **place | options)
 
@@ -368,10 +367,10 @@ def test_a_plan_is_json_and_a_person_is_told_memory_projected_and_allowed():
 def test_a_plan_for_a_cluster_says_what_each_part_takes():
     source = Described(n=10**12, p=20)
     plans = {n: plan_system(source, 16384, n_workers=n, allowed_bytes=64 * GB) for n in (10, 1000)}
-    few, many = (cluster_time.cluster_time(plan, 1e11) for plan in plans.values())
+    few, many = (cost_estimate.cluster_time(plan, 1e11) for plan in plans.values())
     assert plans[1000].n_shards < 200_000
     assert many.products == pytest.approx(few.products / 100)
-    assert many.reading == pytest.approx(10**12 * 80 / (1000 * cluster_time.LINK))
+    assert many.reading == pytest.approx(10**12 * 80 / (1000 * cost_estimate.LINK))
     assert many.solving == few.solving
     longest = max(many.products + many.merging, many.reading, many.scheduling)
     assert many.total == longest + many.ending + many.solving

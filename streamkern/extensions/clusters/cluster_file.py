@@ -6,16 +6,21 @@ Dask configuration.
 """
 
 import importlib
+import inspect
 import re
 import shutil
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import dask
 import yaml
+from distributed import Client, LocalCluster
 
-from streamkern.engine.cluster import text_of
+from streamkern.engine.cluster import local_options, started, text_of, wait_for_worker
+from streamkern.engine.scheduler import NO_WORKERS
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.errors.formatting import printable
 from streamkern.runtime.stopping import handlers_kept
@@ -171,3 +176,28 @@ def _checked(path: Path, values: Any, within: str, cluster: str) -> dict[str, An
                 f"own Dask configuration, ~/.config/dask, as {_OWN}.{cluster}."
             )
     return found
+
+
+def started_by_file(stack: ExitStack, path: Path, patience: float) -> Client:
+    """Return a client of the cluster of a file, which is closed with the stack."""
+    file = read_cluster_file(path)
+    start = file.cluster_class()
+    try:
+        call = inspect.signature(start).bind(**file.options(start))
+    except TypeError as error:
+        raise ParameterError(
+            f"{file.path}: {file.name} does not take these kwargs ({error}); correct them."
+        ) from error
+    if start is LocalCluster:
+        call.arguments = local_options(call.arguments)
+    what = f"the {file.name} of {file.path}"
+    client = started(stack, partial(start, *call.args, **call.kwargs), what)
+    if file.scale is not None:
+        client.cluster.scale(file.scale)
+    if file.adapt is not None:
+        client.cluster.adapt(**file.adapt)
+    # An adaptive cluster may have no worker before there is work.
+    if file.adapt is None or file.adapt["minimum"]:
+        remedy = f" with scale or n_workers, or, where jobs queue, set {NO_WORKERS} in your Dask"
+        wait_for_worker(client, patience, what, f"{remedy} configuration")
+    return client

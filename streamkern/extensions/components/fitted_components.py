@@ -2,20 +2,18 @@
 
 import time
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from streamkern._typing import Group
+from streamkern._typing import Floats, Group
 from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import DataError, ParameterError, warn
+from streamkern.errors.checks import checked_integer
 from streamkern.errors.formatting import listed
-from streamkern.extensions.components.principal_components import (
-    PrincipalComponents,
-    checked_number,
-)
-from streamkern.features import trended
+from streamkern.features import FeatureMap, trended
 from streamkern.fit import sums_of
 from streamkern.fitting.planned_fit import planned_fit
 from streamkern.kernels import Kernel, as_kernel
@@ -28,12 +26,59 @@ from streamkern.models.report_rows import Row, input_rows, pass_rows
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import DEFAULT_KERNEL, Parameters
+from streamkern.predict.predictor import Predictor, Uncached
 from streamkern.solve import Eigenbasis
 from streamkern.sources import Source
 from streamkern.sources.columns import Columns
 from streamkern.statistics import FoldStatistics, precision_of_features
 from streamkern.storage.codec import Kind, map_card, restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
+
+
+@dataclass(frozen=True)
+class PrincipalComponents(Uncached):
+    """The directions of features in which rows vary most: kernel principal components.
+
+    With G = V diag(d) V^T of the centred features, the components are the leading columns of V,
+    their variances d / (N - 1), and a row becomes (phi(x) - phibar)^T V.
+    """
+
+    feature_map: FeatureMap
+    mean: Floats
+    components: Floats  # (K, D), orthonormal; in each the number of largest size is positive
+    explained_variance: Floats  # (K,), descending
+    total_variance: float  # of all D features
+    weight: float  # N, of weights that are 1 in the mean where they are less
+    precision: str = "single"
+
+    @cached_property
+    def projection(self) -> Predictor:
+        """The function that takes rows (n, p) to their scores (n, K), as a predictor."""
+        coef = np.ascontiguousarray(self.components.T)
+        return Predictor(self.feature_map, coef, -self.mean @ coef, precision=self.precision)
+
+    @property
+    def explained_variance_ratio(self) -> Floats:
+        return self.explained_variance / self.total_variance
+
+    @property
+    def singular_values(self) -> Floats:
+        """The lengths (K,) of the columns of scores of all rows: sqrt((N - 1) variance)."""
+        return np.sqrt(self.explained_variance * (self.weight - 1.0))
+
+
+def checked_number(n_components: Any) -> int | float | None:
+    """Return how many components to keep: a number, a share of the variance, or None for all."""
+    if n_components is None:
+        return None
+    if isinstance(n_components, (float, np.floating)) and 0.0 < n_components < 1.0:
+        return float(n_components)
+    sentence = (
+        "n_components must be a whole number of at least 1, a share of the variance between 0 and "
+        "1, or None for all, not {!r}; give one of these."
+    )
+    return checked_integer(n_components, sentence, 1)
+
 
 # Of a fit, what those of principal components take too, by the same names.
 _OPTIONS = ("feature_map", "paired", "standardize", "precision", "on_bad_rows", "random_state")

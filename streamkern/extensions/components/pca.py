@@ -55,9 +55,9 @@ def pca(console: Console, **options: Any) -> None:
     """
     from streamkern.extensions.components.fitted_components import (
         ComponentOptions,
+        checked_number,
         principal_components,
     )
-    from streamkern.extensions.components.principal_components import checked_number
     from streamkern.models.data_moments import load_moments
     from streamkern.parameters.plan import Job
     from streamkern.storage.codec import MOMENTS, kind_of

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from streamkern.extensions.gradients.preconditioner import largest_sketch, sketch_at_once
 from streamkern.parameters.cost_estimate import AT_LANDMARKS, rough_flops_per_second
-from streamkern.parameters.job_plan import Plan
+from streamkern.parameters.plan import Plan
 from streamkern.statistics import dtype_of_features
 
 # Passes of conjugate gradients, vectors that they multiply in all besides those of the sketch, of

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern._typing import Array, Block, Floats
+from streamkern._typing import Array, Block, Floats, Group
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.extensions.integers.integer_products import (
     MOST_ROWS,
@@ -30,6 +30,7 @@ from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import FeatureSums, overflowed
 from streamkern.statistics.triangle import PANEL, Triangle, rows_of
 from streamkern.statistics.work import INTEGER, Work
+from streamkern.storage.untrusted import finite_array, finite_arrays
 
 # Of integers that these may be.
 _MOST = {"target": 2.0**53, "weight": 2.0**40}
@@ -315,3 +316,25 @@ def _split(values: Array, bits: int) -> Iterator[Array]:
         rest = (rest - digits) >> bits
         if not rest.any():
             return
+
+
+def written(part: IntegerMoments) -> dict[str, Any]:
+    """Return the products of a fold by name: their lower 32 bits, and the upper if there are."""
+    triangle: Any = part.gram
+    gram = triangle.packed()
+    lower = gram.astype(np.int32)  # which keeps the lower bits
+    upper = (gram - lower) >> 32
+    if not upper.any():
+        return {"gram": lower}
+    narrow = np.int8 if np.abs(upper).max() < 128 else np.int32
+    return {"gram": lower, "gram_upper": upper.astype(narrow)}
+
+
+def read(group: Group, part: IntegerMoments) -> dict[str, Any]:
+    """Return the sums of a fold by name, but for its weight and rows."""
+    D = part.feature_map.n_components
+    words = {name: getattr(part, name).shape for name in ("cross", "target", "target_sum")}
+    gram = finite_array(group, "gram", (D * (D + 1) // 2,), "i").astype(np.int64)
+    if "gram_upper" in group:
+        gram += finite_array(group, "gram_upper", gram.shape, "i").astype(np.int64) << 32
+    return {"gram": Triangle.unpacked(gram), **finite_arrays(group, words, "i")}

@@ -1,22 +1,36 @@
 """The D x D system of features that are rounded to integers, whose sums are exact."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from streamkern._typing import Array
 from streamkern.engine.scheduler import compute, delayed
-from streamkern.extensions.integers.integer_moments import IntegerMoments
+from streamkern.extensions.integers.integer_moments import IntegerMoments, update_bytes
 from streamkern.extensions.integers.integer_products import integer_products
 from streamkern.extensions.integers.integer_units import integer_units, unit_of_weights
 from streamkern.features import LEVELS, FeatureMap, Standardized, bounds, round_into
 from streamkern.features.base import cached_slices
 from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.footprint import Footprint
 from streamkern.passes.column_scaling import constant_columns
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.scratch import Scratch
 from streamkern.solvers.base import FoldSums, Solver
 from streamkern.statistics import FeatureSums
+
+
+class IntegerFootprint(Footprint):
+    """The bytes of such a fit, whose digits are multiplied."""
+
+    cross_bytes: ClassVar[int] = 24
+
+    @property
+    def features(self) -> int:
+        D, q = self.n_components, self.source.n_targets
+        uneven = self.source.weighted_by is not None or self.n_maps > 1
+        return update_bytes(self.precision, D, q, self.block_rows, weighted=uneven)
+
 
 # Rows at which the rounding of features is measured.
 _MEASURED_ROWS = 256

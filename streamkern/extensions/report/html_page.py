@@ -19,7 +19,6 @@ from streamkern.extensions.report import (
     class_figures,
     input_effects,
     prediction_figures,
-    validation_curves,
 )
 from streamkern.extensions.report.importance import held_out_importance
 from streamkern.extensions.report.numbers import counted, number, percent, seconds
@@ -253,12 +252,12 @@ def _input_figures(model: Any, found: Validation | None) -> list[Figure]:
 
 def _choices(model: FittedRidge) -> list[Figure]:
     """Return curves of what the penalty and the number of features were chosen from."""
-    penalty = validation_curves.penalty_curve(model)
+    penalty = choice_figures.penalty_curve(model)
     names, figures = input_effects.shown_targets(model), []
     if penalty:
         figures.append(choice_figures.penalty_figure(penalty, names))
-    for find in (validation_curves.components_curve, validation_curves.sparsity_curve):
+    for find in (choice_figures.components_curve, choice_figures.sparsity_curve):
         if curve := find(model):
-            is_sparse = find is validation_curves.sparsity_curve
+            is_sparse = find is choice_figures.sparsity_curve
             figures.append(choice_figures.sizes_figure(curve, is_sparse=is_sparse))
     return figures

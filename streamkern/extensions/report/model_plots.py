@@ -7,8 +7,7 @@ import numpy as np
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
 from streamkern.estimators.loading import fitted_model, rows_of
-from streamkern.extensions.report import input_effects, validation_curves
-from streamkern.extensions.report.choice_figures import penalty_figure, sizes_figure
+from streamkern.extensions.report import choice_figures, input_effects
 from streamkern.extensions.report.class_figures import probability_figure
 from streamkern.extensions.report.importance import permutation_importance
 from streamkern.extensions.report.numbers import counted
@@ -65,7 +64,7 @@ class ModelPlots:
     def penalty(self, *, ax: Any = None) -> Any:
         """Draw what the penalty alpha was chosen by, over the penalties that were tried."""
         model = self._fitted.ridge
-        curve = validation_curves.penalty_curve(model)
+        curve = choice_figures.penalty_curve(model)
         if curve is None:
             if model.report.get("alpha_curve"):
                 model.normal_equations  # noqa: B018  or why there is none
@@ -73,19 +72,21 @@ class ModelPlots:
                 "the penalty of this model was given, so there is no curve that it was chosen "
                 "from; fit with alpha='cv'."
             )
-        return _drawn(penalty_figure(curve, input_effects.shown_targets(self._fitted)), ax)
+        return _drawn(
+            choice_figures.penalty_figure(curve, input_effects.shown_targets(self._fitted)), ax
+        )
 
     def sizes(self, *, ax: Any = None) -> Any:
         """Draw the cross-validated error over the number of features D."""
         model = self._fitted.ridge
-        sparse = validation_curves.sparsity_curve(model)
-        curve = sparse or validation_curves.components_curve(model)
+        sparse = choice_figures.sparsity_curve(model)
+        curve = sparse or choice_figures.components_curve(model)
         if curve is None:
             raise ParameterError(
                 "the error over the number of features is not known of this model; fit with "
                 "alpha='cv' and keep_moments=True, or n_components='auto'."
             )
-        return _drawn(sizes_figure(curve, is_sparse=sparse is not None), ax)
+        return _drawn(choice_figures.sizes_figure(curve, is_sparse=sparse is not None), ax)
 
     def inputs(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, *, ax: Any = None

@@ -18,9 +18,8 @@ from streamkern.parameters.cost_estimate import (
     rough_flops_per_second,
 )
 from streamkern.parameters.fit_options import DIRECT_COMPONENTS, FitOptions
-from streamkern.parameters.job_plan import Plan
 from streamkern.parameters.parameters import AUTO, Parameters
-from streamkern.parameters.plan import plan_here
+from streamkern.parameters.plan import Plan, plan_here
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source
 

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.choice.sample_choice import in_given_metric
 from streamkern.choice.small_fit import (
     ISOTROPIC,
     TRAINING,
@@ -40,11 +39,11 @@ from streamkern.extensions.search.input_weights import (
 )
 from streamkern.extensions.search.settings import LEARNT, MetricSettings, Pair
 from streamkern.features import FAMILIES, Standardizer
-from streamkern.features.metric import GivenMetric, learning_of, metric_of, root_of
+from streamkern.features.metric import learning_of, metric_of, root_of
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import FitReport, with_seconds
-from streamkern.parameters.job_plan import Plan
+from streamkern.parameters.plan import Plan
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
@@ -127,7 +126,7 @@ class LearntMetric:
     # The best rounds of every map, and of plain distances, by their places; the best first.
     contenders: dict[int, MetricSettings]
     flops: float
-    seconds: float
+    seconds: float = 0.0
     place: int | None = 0  # of the contender that is fitted, None of one that has no metric
 
     def reported(self, report: FitReport) -> FitReport:
@@ -143,55 +142,40 @@ class LearntMetric:
         return report | learnt
 
 
-def in_metric(
+def learnt_metric(
     summary: ColumnSummary,
     options: FitOptions,
     pairs: Sequence[Pair],
     plan: Plan,
     clock: Clock | None = None,
-) -> tuple[list[MetricSettings], LearntMetric | None]:
-    """Return the column pass in the metric of the options, of several the best first.
+) -> LearntMetric:
+    """Learn a metric for each of some kernels and maps, and return those that predict best.
 
     By a clock, rounds begin while there is time; then each pair has its best round among the
     contenders, and there are none without time for a first round.
+    Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
+    networks and backpropagation-free machine learning models".
     """
-    metric = options.metric
-    if metric is None:
-        return [MetricSettings(ISOTROPIC, summary, pairs)], None
-    if isinstance(metric, GivenMetric):
-        return [MetricSettings(metric.name, in_given_metric(summary, metric), pairs)], None
     begun = time.perf_counter()
     with blas_threads(1):  # roots are part of the result
         try:
-            learnt = learnt_metric(summary, options, pairs, plan, clock)
+            learnt = _learnt(summary, options, pairs, plan, clock)
         except OutOfTimeError:
-            learnt = LearntMetric((), {}, 0.0, 0.0)
-    learnt = replace(learnt, seconds=time.perf_counter() - begun)
-    return list(learnt.contenders.values()), learnt
+            learnt = LearntMetric((), {}, 0.0)
+    return replace(learnt, seconds=time.perf_counter() - begun)
 
 
-def best_metric(
-    summary: ColumnSummary, options: FitOptions, plan: Plan
-) -> tuple[Any, ColumnSummary, LearntMetric | None]:
-    """Return the kernel and the column pass of the best metric, and how it was learnt."""
-    pairs = [(options.kernel, options.feature_map)]
-    (best, *_), learnt = in_metric(summary, options, pairs, plan)
-    return best.pairs[0][0], best.summary, learnt
-
-
-def learnt_metric(
+def _learnt(
     summary: ColumnSummary,
     options: FitOptions,
     pairs: Sequence[Pair],
     plan: Plan,
     clock: Clock | None,
 ) -> LearntMetric:
-    """Learn a metric for each of some kernels and maps, and return those that predict best.
+    """Learn metrics while there is time.
 
     Two kernels of every map have a first metric, and two kernels that have one weight an input, or
     by a clock any, begin with weights by descent as well; the best two of all these go on.
-    Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
-    networks and backpropagation-free machine learning models".
     """
     has_time = clock is not None and clock.left(LEARNING) > _MORE_SECONDS
     most = min(options.n_components, _MORE_COMPONENTS if has_time else _COMPONENTS)
@@ -222,7 +206,7 @@ def learnt_metric(
         name = ISOTROPIC if each.is_plain else LEARNT
         contenders[place] = MetricSettings(name, summary.in_metric(turned), [pair])
     flops += weighing + sum(each.flops for each in every)
-    return LearntMetric(tuple(each.as_dict() for each in every), contenders, flops, 0.0)
+    return LearntMetric(tuple(each.as_dict() for each in every), contenders, flops)
 
 
 def _in_time(rounds: Iterator[Round]) -> list[Round]:

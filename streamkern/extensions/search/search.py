@@ -16,7 +16,7 @@ from streamkern.extensions.search.settings import ERROR, MetricSettings, Setting
 from streamkern.parameters.cost_estimate import fit_flops, solve_flops
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import FitReport
-from streamkern.parameters.job_plan import Plan
+from streamkern.parameters.plan import Plan
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features

@@ -7,19 +7,24 @@ their size, G + alpha I is scaled to a unit diagonal, and targets to unit varian
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Self
 
 import numpy as np
 
 from streamkern._typing import Array, Floats
+from streamkern.engine.scheduler import compute, compute_all, delayed
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice, checked_integer
 from streamkern.features.base import NO_CHOICE_BESIDE_TREND
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.solve import NormalEquations, RidgeSolution, solve_each
 from streamkern.solve.cross_validation import HeldOut, squared_errors
+from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solvers.fold_solution import Solved
+from streamkern.solvers.held_out_models import total_and_splits
+from streamkern.solvers.penalty_search import Size
 from streamkern.statistics import CentredMoments, FeatureSums, Split
 
 
@@ -225,40 +230,70 @@ class SparsityCurve:
     """The held-out error of sparse models, over their numbers of features."""
 
     sizes: tuple[int, ...]  # ascending
-    fold_scores: Floats  # the mean squared errors of the folds, (K, sizes, q)
-    fold_weights: Floats  # (K,)
-    scale: Floats  # the variances of the targets, which make them comparable
+    curve: PenaltyCurve  # of the sizes, descending: fewer are as a larger penalty
 
     @classmethod
     def of_folds(cls, sizes: Sequence[int], folds: Sequence[HeldOut], scale: Floats) -> Self:
-        weights = np.array([fold.weight for fold in folds])
-        scores = np.array([fold.sse / fold.weight for fold in folds])
-        return cls(tuple(sizes), scores, weights, scale)
+        descending = [fold._replace(sse=fold.sse[::-1]) for fold in folds]
+        return cls(tuple(sizes), PenaltyCurve.of_folds(-np.array(sizes[::-1]), descending, scale))
 
     @property
     def rmse(self) -> Floats:
-        return np.sqrt(np.average(self.fold_scores, axis=0, weights=self.fold_weights))
-
-    def rmse_of(self, size: int) -> Floats:
-        return self.rmse[self.sizes.index(size)]
-
-    def relative(self) -> tuple[Floats, Floats]:
-        """Return the mean squared error in shares of the variances, and its standard error."""
-        scores = (self.rmse**2 / self.scale).mean(axis=1)
-        folds = (self.fold_scores / self.scale).mean(axis=2)
-        return scores, folds.std(axis=0, ddof=1) / np.sqrt(len(folds))
+        return np.sqrt(self.curve.scores[::-1])
 
     def choose(self) -> int:
         """Return the index of the fewest features within one standard error of the best."""
-        scores, errors = self.relative()
-        best = int(scores.argmin())
-        return int((scores <= scores[best] + errors[best]).argmax())
+        return len(self.sizes) - 1 - int(self.curve.choose(one_standard_error=True)[0])
 
     def as_dict(self, *, flat: bool) -> dict[str, Any]:
-        scores, errors = self.relative()
+        each = [self.curve.combined(np.array([a])) for a in range(len(self.sizes))][::-1]
         return {
             "n_components": list(self.sizes),
             "cv_rmse": (self.rmse[:, 0] if flat else self.rmse).tolist(),
-            "relative_mse": scores.tolist(),
-            "standard_errors": errors.tolist(),
+            "relative_mse": [score for score, _ in each],
+            "standard_errors": [error for _, error in each],
         }
+
+
+def solve_sparse(folds: Any, solved: Solved, parameters: Parameters) -> Solved:
+    """Keep the best features of a solution, and solve again on them, at its penalty.
+
+    Where there are folds, the cross-validated error is found for K features; or for 1, 2, 3, 4, 6,
+    8, 11 and so on, of which the fewest within one standard error of the best are taken.  If
+    none are, the solution stays as it is.
+    """
+    D, K, intercept = len(solved.solution.coef), parameters.sparse, parameters.fit_intercept
+    sizes = sparse_sizes(D) if K == AUTO else [checked_size(K, D)]
+    sparsifier = Sparsifier(parameters.sparse_method, solved.solution.alpha, solved.solution.floor)
+    total, without = total_and_splits(folds, D)
+    curve = None
+    if solved.size is not None and solved.size.curve.fold_scores is not None:
+        arguments = [size for size in sizes if size < D], sparsifier, intercept
+        held_out = [
+            delayed(sparse_errors, total, split, *arguments, name=f"sparse-{k}")
+            for k, split in without.items()
+        ]
+        curve = _curve(sizes, compute_all(held_out), solved.size)
+    K = sizes[0] if curve is None else sizes[curve.choose()]
+    if K < D:
+        chosen = delayed(_chosen, total, K, sparsifier, intercept, name="solve-sparse")
+        support, solution, equations = compute(chosen)
+        solved = replace(solved, solution=solution, equations=equations, support=support)
+    return replace(solved, sparsity=curve)
+
+
+def _curve(sizes: Sequence[int], held_out: Sequence[HeldOut], full: Size) -> SparsityCurve:
+    """Return the curve, with the errors that all features make, where they are among the sizes."""
+    scores, q = full.curve.fold_scores, full.curve.scores.shape[1]
+    if scores is not None and full.n_components in sizes:
+        held_out = [
+            HeldOut(fold.weight, np.vstack([fold.sse, fold.weight * errors]))
+            for fold, errors in zip(held_out, scores[:, full.chosen, np.arange(q)], strict=True)
+        ]
+    return SparsityCurve.of_folds(sizes, held_out, full.curve.scale)
+
+
+def _chosen(
+    total: FeatureSums, K: int, sparsifier: Sparsifier, intercept: bool
+) -> tuple[Array, RidgeSolution, NormalEquations]:
+    return sparsifier.chosen(total.centred(intercept=intercept), K)

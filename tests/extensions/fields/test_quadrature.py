@@ -8,7 +8,7 @@ from streamkern.errors import ParameterError
 from streamkern.extensions.fields.frequency_grid import GridFourierFeatures
 from streamkern.features import QuasiRandomFourierFeatures
 from streamkern.features.families import FAMILIES
-from streamkern.features.quasi_random import quasi_random_points
+from streamkern.features.random_fourier import quasi_random_points
 from streamkern.kernels import Gaussian, Laplacian, Matern
 
 

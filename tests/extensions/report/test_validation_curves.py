@@ -5,7 +5,7 @@ import pytest
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge
-from streamkern.extensions.report.validation_curves import (
+from streamkern.extensions.report.choice_figures import (
     components_curve,
     penalty_curve,
     sparsity_curve,

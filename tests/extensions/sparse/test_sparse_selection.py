@@ -277,15 +277,14 @@ def test_targets_count_in_shares_of_their_variances():
     # The second target is large and says nothing; the first one decides.
     made = curve([[4, 1e6], [2, 1e6], [1, 1e6]], [[4, 1e6], [2, 1e6], [1, 1e6]], scale=(1.0, 1e7))
     assert made.choose() == 2
-    scores, errors = made.relative()
-    assert_close(scores, [2.05, 1.05, 0.55])
-    assert_close(errors, np.zeros(3), size=1.0)
+    said = made.as_dict(flat=False)
+    assert_close(said["relative_mse"], [2.05, 1.05, 0.55])
+    assert_close(said["standard_errors"], np.zeros(3), size=1.0)
 
 
 def test_folds_count_by_their_weights():
     made = curve([1.0, 4.0], [5.0, 2.0], weights=(3.0, 1.0))
     assert_close(made.rmse[:, 0] ** 2, [2.0, 3.5])
-    assert_close(made.rmse_of(4), np.sqrt([3.5]))
 
 
 @pytest.mark.parametrize("q", [1, 2])
