@@ -84,9 +84,7 @@ def ridge_result(
     def without_folds() -> FoldModels:
         return unseen(folds, predictor, whole_map, (solution.alpha, solution.floor), parameters)
 
-    errors = squared_errors_of(
-        solved, predictor.unclipped, source, without_folds, skip_bad_rows=skip
-    )
+    errors = squared_errors_of(solved, predictor.linear, source, without_folds, skip_bad_rows=skip)
     intervals, calibrating = _intervals(
         given.sample if with_intervals and given.completion.is_whole else None,
         *(solved, predictor, folds, without_folds),
@@ -178,7 +176,7 @@ def _intervals(
     with blas_threads(1):
         if in_turn:
             given = predictor.feature_map, solved.equations, rows.X, sample.weights
-            fitted = predictor.unclipped.predict(rows.X).reshape(rows.y.shape)
+            fitted = predictor.linear.predict(rows.X).reshape(rows.y.shape)
             predicted = rows.y - (rows.y - fitted) / without_rows(*given)[0]
             np.clip(predicted, *(predictor.limits or (-np.inf, np.inf)), out=predicted)
         else:
