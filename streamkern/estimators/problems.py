@@ -40,6 +40,7 @@ class Problem(ABC):
 
     reads_labels: ClassVar[bool] = False
     has_intervals: ClassVar[bool] = False
+    can_tune: ClassVar[bool] = True  # whether a search would be for the same model
 
     @property
     @abstractmethod

@@ -140,7 +140,6 @@ def ridge_result(
     report["note"] = " ".join(filter(None, [*warned, *notes]))
     for warning in warned:
         warn(warning)
-    tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
     outcome = Outcome(
         *(given.kernel, options.feature_map, options.scale, options.precision),
         *(figures["alpha"], figures["cv_rmse"], figures["n_components"]),
@@ -155,6 +154,11 @@ def ridge_result(
         equations, penalty_curve=curve, moments=given, size=path.leading, intervals=intervals,
         support_rows=given.support_rows and given.support_rows.of_map(feature_map),
     )  # fmt: skip
+
+
+def tell_of_solution(report: FitReport) -> None:
+    """Tell who watches what was chosen, and the errors."""
+    tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
 
 
 def _intervals(

@@ -25,6 +25,8 @@ from streamkern.predict.evaluation import Evaluation
 from streamkern.solve import NormalEquations
 from streamkern.sources import Source, as_source
 
+# Parameters of a ridge regression that other losses do without.
+NOT_OURS = {"per_target", "sparse", "sparse_method", "solver", "trend"}
 _NO_SUMS = (
     "sums of the loss {} are weighted by the coefficients that they were made at, so they cannot "
     "be kept, merged or solved again; fit all rows, with like=model (--like) to begin at a model."
@@ -38,6 +40,8 @@ class LossRegression(Problem):
     losses: tuple[Loss, ...]
     start: "FittedLoss | None" = None
     are_signs: bool = False  # targets are +1 and -1, of a class against the rest each
+
+    can_tune = False
 
     @property
     def keeps_folds(self) -> bool:
@@ -173,11 +177,8 @@ class FittedLoss(FittedRidge):
                 *rows[at:]]  # fmt: skip
 
     def estimator_parameters(self) -> dict[str, Any]:
-        from streamkern.extensions.losses.random_feature_regressor import RandomFeatureRegressor
-
-        names = RandomFeatureRegressor().get_params(deep=False)
-        given = {name: value for name, value in self.parameters.values().items() if name in names}
-        return given | {"loss": self.words}
+        given = self.parameters.values().items()
+        return {name: v for name, v in given if name not in NOT_OURS} | {"loss": self.words}
 
     @property
     def words(self) -> str:
@@ -249,6 +250,12 @@ class FittedLoss(FittedRidge):
     def interval(self, level: float) -> Any:
         raise ParameterError(
             f"intervals of {level:g} are of least squares; fit quantile:Q,Q of their two ends."
+        )
+
+    def diagnose(self, source: Source, *, n_largest: int = 10) -> Any:  # noqa: ARG002
+        raise ParameterError(
+            f"errors of rows without themselves are of least squares, not of the loss "
+            f"{self.words}; evaluate rows that were held out."
         )
 
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -18,7 +18,8 @@ OPTIONS = {
             help="What errors cost: of shares, counts, amounts or sums of these, of targets with "
             "outliers, or of quantiles, by some passes over rows that are weighted anew.",
         ),
-    )
+    ),
+    "predict": (),
 }
 
 
@@ -27,16 +28,25 @@ def problem(options: dict[str, Any], moments: Any) -> "LossRegression | None":  
     if options.get("loss", "squared") == "squared" or options.get("classify"):
         return None
     from streamkern.extensions.losses.fitted_loss import FittedLoss, LossRegression
-    from streamkern.extensions.losses.losses import losses_of
+    from streamkern.extensions.losses.losses import are_alike, losses_of
 
     losses, start = losses_of(options["loss"]), None
     if options["like"]:
         from streamkern.estimators.loading import load_fitted
 
         start = load_fitted(options["like"], with_equations=False)
-        if not isinstance(start, FittedLoss) or len(start.losses) != len(losses):
+        if not isinstance(start, FittedLoss) or not are_alike(start.losses, losses):
             raise ParameterError(
                 f"a fit of the loss {options['loss']} begins only at a model of the same loss; "
                 f"give one for --like, or leave it out."
             )
     return LossRegression(losses, start)
+
+
+def check_predictions(options: dict[str, Any], model: Any) -> None:
+    """Raise ParameterError if what is asked for is not of models of this kind."""
+    if hasattr(model, "losses"):
+        if options["std"]:
+            model.normal_equations  # noqa: B018  or an error
+        if options["interval"] is not None:
+            model.interval(options["interval"] / 100)

@@ -22,9 +22,11 @@ from streamkern.errors import DataError, ParameterError
 _FLAT = 1e-6
 # Logarithms of means are taken no further than this.
 _FAR = 300.0
-# Of the quantile loss: its first width and its last, over the spread of the residuals, and how much
-# of the curvature of a parabola over the loss a row far off keeps.
-_WIDEST, _NARROWEST, _FAR_OFF = 0.5, 0.06, 0.25
+# Of the quantile loss: its first width and its last, over the spread of the residuals, and how many
+# passes have the first.
+_WIDEST, _NARROWEST, _WIDE = 0.5, 0.06, 2
+# How much of the curvature of a parabola over that loss a row far off has, then and later.
+_FAR_OFF, _LATER = 0.25, 0.2
 # The normal deviation over the median of absolute values.
 _DEVIATIONS = 1.4826
 
@@ -48,8 +50,10 @@ class Loss(ABC):
     mean_is_best: ClassVar[bool] = True  # of constants
     figure: ClassVar[tuple[str, float]] = ("deviance", 2.0)  # what errors call the mean, times this
     tolerance: ClassVar[float] = 5e-7  # part of the objective that may be left when a fit ends
+    rate: ClassVar[float] = 0.3  # the least that a step is taken to leave of what it was to gain
     n_facts: ClassVar[int] = 1  # sums that the scale follows from
     is_settled: ClassVar[Any] = True  # whether the scale stays as it is
+    chooses: ClassVar[Any] = True  # whether errors of quadratics may choose the penalty
 
     @property
     def words(self) -> str:
@@ -119,7 +123,7 @@ def _mean(y: Floats, weights: Floats) -> float:
 class Logistic(Loss):
     """The log loss of a share y from 0 to 1, or of yes and no; eta is the logarithm of the odds."""
 
-    name, link, figure = "logistic", "logit", ("log_loss", 1.0)
+    name, link, figure, rate = "logistic", "logit", ("log_loss", 1.0), 0.02
     least, most = 0.0, 1.0
 
     def values(self, y: Floats, eta: Floats) -> Floats:
@@ -158,6 +162,10 @@ class Tweedie(Loss):
                 f"the power of a Tweedie loss is from 1 to 3, not {self.power:g}; give one such as "
                 f"tweedie:1.5."
             )
+
+    @property
+    def rate(self) -> float:  # type: ignore[override]
+        return 0.02 if self.power == 1.0 else 0.3
 
     @property
     def words(self) -> str:
@@ -256,7 +264,8 @@ class Quantile(Loss):
     """The pinball loss (level - [y < eta]) (y - eta), rounded off at 0 over a width.
 
     Steps are of the rounded loss, of r = y - eta and a width b: level r + b log(1 + exp(-r / b)),
-    whose width shrinks from pass to pass to a twenty-fifth of the spread of residuals.
+    whose width shrinks from pass to pass.  While it is widest, the penalty is chosen: later a few
+    rows decide, and those far off are no guide.
 
     Koenker and Bassett (1978), "Regression quantiles"; Fernandes, Guerre and Horta (2021),
     "Smoothing quantile regressions".
@@ -265,8 +274,9 @@ class Quantile(Loss):
     level: float = 0.5
     width: float = 0.0
     last: float = 0.0  # width
+    wide: int = 0  # passes of the widest that are to come
 
-    name, mean_is_best, figure, tolerance = "quantile", False, ("pinball", 1.0), 1e-4
+    name, mean_is_best, figure, tolerance = "quantile", False, ("pinball", 1.0), 1e-3
 
     def __post_init__(self) -> None:
         if not 0.0 < self.level < 1.0:
@@ -283,6 +293,10 @@ class Quantile(Loss):
     def is_settled(self) -> bool:
         return self.width <= self.last
 
+    @property
+    def chooses(self) -> bool:
+        return self.wide > 0
+
     def values(self, y: Floats, eta: Floats) -> Floats:
         r = y - eta
         if not self.width:
@@ -294,7 +308,10 @@ class Quantile(Loss):
         below = expit(-u)
         halves = 0.5 * np.maximum(np.abs(u), 1e-6)
         over = np.tanh(halves) / (4.0 * halves)  # of the parabola that touches and lies above
-        curvature = np.maximum(below * (1.0 - below), _FAR_OFF * over) / self.width
+        curvature = (
+            np.maximum(below * (1.0 - below), (_FAR_OFF if self.wide else _LATER) * over)
+            / self.width
+        )
         return Derivatives(below - self.level, curvature)
 
     def constant(self, y: Floats, weights: Floats) -> float:
@@ -302,15 +319,22 @@ class Quantile(Loss):
 
     def begun(self, residuals: Floats, weights: Floats) -> Self:
         spread = spread_of(residuals, weights)
-        return replace(self, width=_WIDEST * spread, last=_NARROWEST * spread)
+        return replace(self, width=_WIDEST * spread, last=_NARROWEST * spread, wide=_WIDE)
 
     def next(self, facts: Floats, weight: float) -> Self:  # noqa: ARG002
-        return replace(self, width=max(0.5 * self.width, self.last))
+        if self.wide > 1:
+            return replace(self, wide=self.wide - 1)
+        return replace(self, width=max(0.4 * self.width, self.last), wide=0)
 
     @property
     def plain(self) -> Self:
         """The loss itself, without a width."""
-        return replace(self, width=0.0)
+        return replace(self, width=0.0, wide=0)
+
+
+def are_alike(some: tuple[Loss, ...], others: tuple[Loss, ...]) -> bool:
+    """Say whether losses are the same, but for their scales."""
+    return [loss.words for loss in some] == [loss.words for loss in others]
 
 
 def restored_loss(described: dict[str, Any]) -> Loss:
@@ -339,7 +363,7 @@ LOSSES: dict[str, type[Loss]] = {each.name: each for each in (Logistic, Tweedie,
 _NAMES = {1.0: "poisson", 2.0: "gamma"}  # of powers
 # The one number that a loss may be given, in words.
 _GIVEN = {"tweedie": "power", "huber": "threshold", "quantile": "level"}
-FORM = "logistic|poisson|gamma|tweedie:P|huber[:T]|quantile:Q[,Q...]"
+FORM = "squared|logistic|poisson|gamma|tweedie:P|huber[:T]|quantile:Q[,Q...]"
 
 
 def losses_of(text: Any) -> tuple[Loss, ...]:
@@ -354,6 +378,10 @@ def losses_of(text: Any) -> tuple[Loss, ...]:
         is_known = len(numbers) <= 1 or name == "quantile"
     except (KeyError, ValueError):
         is_known = False
+    if name == "squared":
+        raise ParameterError(
+            "the squared loss is that of RandomFeatureRidge, which reads the rows once; take it."
+        )
     if not is_known or (numbers and name not in _GIVEN):
         raise ParameterError(f"loss must be one of {FORM}, not {text!r}; give one.")
     if list(numbers) != sorted(set(numbers)):

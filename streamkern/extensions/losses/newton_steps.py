@@ -6,8 +6,7 @@
 
 A pass also adds up the losses at parts of the last step: where the whole of it does not help, the
 next pass is at the part that helps most.  The penalty of the first pass is that of the sample.
-Later ones choose it, by the error of each fold as the quadratic of the other folds tells it, until
-it stays.
+The two after it choose, by the error of each fold as the quadratic of the other folds tells it.
 """
 
 import warnings
@@ -41,6 +40,8 @@ from streamkern.statistics.folds import PlacedFolds
 _LOSSES = attrgetter("losses", "facts")
 # Steps on the sample, which may leave this part of the objective.
 _ON_SAMPLE, _ENOUGH = 12, 1e-3
+# Passes over all rows that choose a penalty, after the first.
+_CHOICES = 2
 # The part of the loss of a constant that is as good as none.
 _NONE = 1e-3
 # How a step that does not help at all is cut.
@@ -81,6 +82,8 @@ class Steps:
     before: Point
     path: Any = None  # RidgePath, of the last pass
     alphas: Any = None  # to choose from, where they are not given
+    choices: int = _ON_SAMPLE  # of the penalty that are left
+    chosen: Any = None  # RidgePath, of the last choice
     objective: float = np.nan
     expected: float = np.inf  # fall of the objective by the step after the last pass
     ratio: float = 1.0  # of that to the one before
@@ -103,7 +106,7 @@ class Steps:
             * np.average(loss.plain.values(y, np.full(len(y), constant)), weights=weights)
         )
         loss = loss.begun(y - predictor.predict(sample.X)[:, 1], weights)
-        rows = WorkingRows(loss, predictor, column, are_signs)
+        rows = WorkingRows(loss, loss, predictor, column, are_signs)
         return cls(rows, constant, float(least), here, here)
 
     def read(self, context: FitContext, features: Features, parameters: Parameters) -> None:
@@ -120,11 +123,15 @@ class Steps:
             step = STEPS[int(np.nanargmin(each[:-1]))] or _SHORTER
             self.here = self.before.towards(self.here, step)
             return
-        if self.alphas is not None and isinstance(parameters.alpha, str):
+        if self.path is not None and not (self.choices and self.rows.loss.chooses):
+            parameters = replace(parameters, alpha=alpha, alphas=None, one_standard_error=False)
+        elif self.alphas is not None and isinstance(parameters.alpha, str):
             parameters = replace(parameters, alphas=self.alphas)
         with quiet():
             path = ridge_path(moments, parameters)
-        self._keep_grid(path, parameters)
+        if path.solved.size is not None:
+            self.choices, self.chosen = self.choices - 1, path
+            self._keep_grid(path, parameters)
         solution, previous = path.solved.solution, self.path
         coef = solution.coef[:, 0]
         feature_map = path.moments.feature_map.first(len(coef))
@@ -135,7 +142,8 @@ class Steps:
         loss, weight = self.rows.loss, path.solved.equations.weight
         stays = previous is not None and previous.solved.solution.alpha == solution.alpha
         self.is_over = stays and loss.is_settled and self.left < loss.tolerance
-        self.rows = replace(self.rows, loss=loss.next(facts, weight))
+        self.is_over |= self.objective < self.least
+        self.rows = replace(self.rows, loss=loss.next(facts, weight), judge=loss)
         self.path, self.before, self.here = path, self.here, after
 
     def _expect(self, path: RidgePath, after: Point) -> None:
@@ -151,10 +159,10 @@ class Steps:
     def left(self) -> float:
         """What the objective is to fall by after the last step, as a part of it.
 
-        Steps are taken to go on as the last two did, though those of Newton's method grow shorter
-        faster.
+        Steps are taken to go on as the last two did, or at the rate of their loss if that is
+        slower.
         """
-        ratio = min(self.ratio, 0.999)
+        ratio = min(max(self.ratio, self.rows.loss.rate), 0.999)
         return self.expected / max(abs(self.objective), self.least) * ratio / (1.0 - ratio)
 
     def on_sample(
@@ -184,11 +192,12 @@ class Steps:
         path: Any = self.path
         self.alphas = None if self.alphas is None else _times(1.0 / share, self.alphas)
         self.before, self.path, self.reports, self.expected = self.here, None, [], np.inf
-        self.ratio, self.is_over = 1.0, False
+        self.ratio, self.is_over, self.choices = 1.0, False, _CHOICES
         rows = block_of(sample)
         y = targets_of(rows, self.rows.column, are_signs=self.rows.are_signs)
         eta = self.here.predictor(self.here, "double").predict(rows.X)[:, 1]
-        self.rows = replace(self.rows, loss=self.rows.loss.begun(y - eta, sample.weights))
+        loss = self.rows.loss.begun(y - eta, sample.weights)
+        self.rows = replace(self.rows, loss=loss, judge=loss)
         if isinstance(given.alpha, str):
             return replace(given, alpha=path.solved.solution.alpha, alphas=None)
         return given
@@ -198,8 +207,8 @@ class Steps:
 
         They follow from the sums, whose weights change.
         """
-        size = path.solved.size
-        if size is not None and parameters.alphas is None and isinstance(parameters.alpha, str):
+        size: Any = path.solved.size
+        if parameters.alphas is None and isinstance(parameters.alpha, str):
             alphas, least = size.curve.alphas, _RESOLVED * path.solved.solution.floor
             self.alphas = alphas[alphas >= min(least, alphas[-1])].tolist()
 

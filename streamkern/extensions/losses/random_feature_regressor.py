@@ -11,10 +11,8 @@ from streamkern.estimators.docstrings import documented
 from streamkern.estimators.feature_estimator import FeatureEstimator
 from streamkern.estimators.loading import fitted_of
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.extensions.losses.fitted_loss import FittedLoss, LossRegression
-from streamkern.extensions.losses.losses import losses_of
-
-_NOT_OURS = {"per_target", "sparse", "sparse_method", "solver", "trend"}
+from streamkern.extensions.losses.fitted_loss import NOT_OURS, FittedLoss, LossRegression
+from streamkern.extensions.losses.losses import are_alike, losses_of
 
 
 @documented
@@ -56,7 +54,7 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
             if name == "self"
             else each.replace(kind=each.KEYWORD_ONLY)
             for name, each in signature(RandomFeatureRidge.__init__).parameters.items()
-            if name not in _NOT_OURS
+            if name not in NOT_OURS
         ]
     )
 
@@ -66,8 +64,8 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
     def _problem_of(self, like: Any) -> LossRegression:
         losses, start = losses_of(self.loss), None
         model = fitted_of(like)
-        if isinstance(model, FittedLoss) and len(model.losses) == len(losses):
-            start = model if model.losses[0].name == losses[0].name else None
+        if isinstance(model, FittedLoss) and are_alike(model.losses, losses):
+            start = model
         return LossRegression(losses, start)
 
     def tune(self, *_: Any, **__: Any) -> Any:
@@ -76,6 +74,12 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
             "tune chooses by squared errors; tune a RandomFeatureRidge, and give the kernel, map "
             "and scale that it chose."
         )
+
+    def update(self, *_: Any, **__: Any) -> Any:
+        """Raise ParameterError: sums are weighted by the coefficients, and are not kept."""
+        self._problem().check_moments(None)
+
+    forget = update
 
     def predict(self, X: Any, *, return_std: bool = False) -> Any:
         """Predict means (n,), or quantiles (n,) or (n, k), of rows; lazily of a Dask collection.

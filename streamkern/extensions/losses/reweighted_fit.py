@@ -12,7 +12,7 @@ from streamkern.extensions.losses.loss_errors import LossErrors
 from streamkern.extensions.losses.losses import Loss
 from streamkern.extensions.losses.newton_steps import Point, Steps, quiet
 from streamkern.fitting.draw_features import draw_features
-from streamkern.fitting.ridge_result import ridge_result
+from streamkern.fitting.ridge_result import ridge_result, tell_of_solution
 from streamkern.fitting.summarize import summarize
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
@@ -98,7 +98,7 @@ def _result(steps: Steps, context: FitContext, parameters: Parameters) -> Fitted
         measured.append(Evaluation(unseen_by(ridge, folds).held_out, empty))
     passed = context.read(Composite(*measured), "losses")
     own, *unseen = (part.measures[0] for part in passed.statistic.parts)
-    before = sum(each["seconds"]["total"] - each["seconds"]["columns"] for each in reports[:-1])
+    before = sum(each["seconds"]["pass"] for each in reports[:-1])
     spent = {"pass": before, "losses": time.perf_counter() - begun}
     report = with_seconds(ridge.report, **spent)
     report |= own.figures() | {"train_rmse": float(own.rmse[0]), "cv_rmse": None}
@@ -106,7 +106,9 @@ def _result(steps: Steps, context: FitContext, parameters: Parameters) -> Fitted
         report |= {f"cv_{name}": value for name, value in unseen[0].figures().items()}
         report["cv_rmse"] = float(unseen[0].rmse[0])
     report |= {name: sum(each[name] for each in reports) for name in _COUNTED}
+    curve: Any = steps.chosen and steps.chosen.solved.size.curve
     report |= {
+        "alpha_curve": curve and curve.as_dict(),
         "passes": 2 + len(reports),  # that of columns, and that of losses
         "loss": loss.words,
         "dispersion": _dispersion(loss, own, ridge.report["effective_dof"]),
@@ -114,8 +116,9 @@ def _result(steps: Steps, context: FitContext, parameters: Parameters) -> Fitted
         "objective_left": float(steps.left),
         "note": "",
     }
+    tell_of_solution(report)
     outcome = replace(ridge.outcome, cv_rmse=report["cv_rmse"])
-    return replace(ridge, report=report, outcome=outcome)
+    return replace(ridge, report=report, outcome=outcome, penalty_curve=curve)
 
 
 def _dispersion(loss: Loss, errors: LossErrors, effective_dof: float) -> float | None:
@@ -140,8 +143,9 @@ def _joined(ridges: Sequence[FittedRidge]) -> FittedRidge:
     of_each = [name for name in first.report if name in _OF_ONE or name.endswith(FIGURES)]
     report = first.report | {name: [each[name] for each in reports] for name in of_each}
     report |= {name: sum(each[name] for each in reports) for name in _COUNTED}
-    more = [each["seconds"]["total"] - each["seconds"]["columns"] for each in reports[1:]]
-    report = with_seconds(report, **{"pass": sum(more)})
+    spent = ("pass", "solve", "losses")
+    more = {name: sum(each["seconds"][name] for each in reports[1:]) for name in spent}
+    report = with_seconds(report, **more)
     outcome: Any = replace(first.outcome, alpha=report["alpha"], cv_rmse=report["cv_rmse"])
     return replace(
         first, predictor=predictor, report=report, outcome=outcome,

@@ -36,6 +36,7 @@ class WorkingRows(Weighting):
     """A loss at a linear function of rows; `predictor` gives that before the last step, and it."""
 
     loss: Loss
+    judge: Loss  # what the last step was made by, with its scale
     predictor: Predictor
     column: int = 0  # of the targets
     are_signs: bool = False  # targets are +1 and -1, for yes and no
@@ -82,6 +83,6 @@ class WorkingFolds(FoldStatistics):
             with np.errstate(over="ignore"):
                 for i, step in enumerate(STEPS):
                     eta = here if step == 1.0 else before + step * (here - before)
-                    self.losses[i] += weights @ rows.loss.values(y, eta)
+                    self.losses[i] += weights @ rows.judge.values(y, eta)
                 self.facts += rows.loss.facts(y, here, weights)
                 yield rows.working(block, y, here)
