@@ -27,6 +27,10 @@ _FAR = 300.0
 _WIDEST, _NARROWEST, _WIDE = 0.5, 0.06, 2
 # How much of the curvature of a parabola over that loss a row far off has, then and later.
 _FAR_OFF, _LATER = 0.25, 0.2
+# Huber's scale is settled when it changes by less than this part of it.
+_SETTLED = 1e-3
+# Its least, over the spread of the targets: rows that are all fitted have none.
+_SMALLEST = 1e-3
 # The normal deviation over the median of absolute values.
 _DEVIATIONS = 1.4826
 
@@ -213,6 +217,7 @@ class Huber(Loss):
     threshold: float = 1.35
     scale: float = 1.0
     is_settled: bool = False  # type: ignore[misc]
+    smallest: float = 0.0  # scale
 
     name, n_facts, mean_is_best, figure = "huber", 3, False, ("huber_loss", 1.0)
 
@@ -243,7 +248,8 @@ class Huber(Loss):
         return quantile_of(y, weights, 0.5)
 
     def begun(self, residuals: Floats, weights: Floats) -> Self:
-        return replace(self, scale=spread_of(residuals, weights))
+        spread = spread_of(residuals, weights)
+        return replace(self, scale=spread, smallest=self.smallest or _SMALLEST * spread)
 
     def facts(self, y: Floats, eta: Floats, weights: Floats) -> Floats:
         """Return the sum of squares up to the threshold, and the weight beyond and in all."""
@@ -254,9 +260,10 @@ class Huber(Loss):
     def next(self, facts: Floats, weight: float) -> Self:  # noqa: ARG002
         squares, beyond, whole = facts
         spare = whole - self.threshold**2 * beyond
-        scale = np.sqrt(squares / spare) if spare > 0 else 2.0 * self.scale
-        scale = float(np.clip(scale, 0.25 * self.scale, 4.0 * self.scale)) or self.scale
-        return replace(self, scale=scale, is_settled=abs(scale / self.scale - 1.0) < 1e-3)
+        found = np.sqrt(squares / spare) if spare > 0 else 2.0 * self.scale
+        scale = float(np.clip(found, 0.25 * self.scale, 4.0 * self.scale))
+        is_settled = abs(scale / self.scale - 1.0) < _SETTLED or scale <= self.smallest
+        return replace(self, scale=max(scale, self.smallest), is_settled=is_settled)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ _LOSSES = attrgetter("losses", "facts")
 _ON_SAMPLE, _ENOUGH = 12, 1e-3
 # Passes over all rows that choose a penalty, after the first.
 _CHOICES = 2
+# A rate of steps beyond which what is left cannot be told.
+_SLOWEST = 0.95
 # The part of the loss of a constant that is as good as none.
 _NONE = 1e-3
 # How a step that does not help at all is cut.
@@ -162,7 +164,7 @@ class Steps:
         Steps are taken to go on as the last two did, or at the rate of their loss if that is
         slower.
         """
-        ratio = min(max(self.ratio, self.rows.loss.rate), 0.999)
+        ratio = min(max(self.ratio, self.rows.loss.rate), _SLOWEST)
         return self.expected / max(abs(self.objective), self.least) * ratio / (1.0 - ratio)
 
     def on_sample(

@@ -88,6 +88,11 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         """
         return self.model_.predict(self._rows(X), return_std=return_std)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self._problem().losses[0].link == "log"
+        return tags
+
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the part of the loss of a constant that is explained, D2, in one pass."""
         found = self.evaluate(X, y, sample_weight)["d2"]

@@ -82,7 +82,7 @@ def _result(steps: Steps, context: FitContext, parameters: Parameters) -> Fitted
     One more light pass says what it loses, and what is lost without the fold of each row.
     """
     rows, loss, path, reports = steps.rows, steps.rows.loss, steps.path, steps.reports
-    if not steps.is_over:
+    if not steps.is_over and steps.left > loss.tolerance:
         warn(
             f"the loss {loss.words} may fall by {steps.left:.1e} of itself yet, after "
             f"{len(reports)} passes; a larger alpha, or inputs without outliers, needs fewer."
