@@ -20,6 +20,7 @@ from streamkern.extensions.export.c_source import to_c
 from streamkern.extensions.export.onnx import to_onnx
 from streamkern.extensions.fields.grid_transformer import GridFourierFeatures
 from streamkern.extensions.integers.integer_moments import IntegerMoments
+from streamkern.extensions.losses.random_feature_regressor import RandomFeatureRegressor
 from streamkern.extensions.report.html_page import write_report
 from streamkern.extensions.report.importance import permutation_importance
 from streamkern.extensions.report.model_plots import ModelPlots
@@ -53,7 +54,7 @@ __all__ = [
     "GridFourierFeatures", "Identity", "IntegerMoments", "InverseMultiquadric", "Kernel",
     "Laplacian", "Linear", "Matern", "ModelPlots", "Moments", "Nystroem", "Periodic", "Polynomial",
     "QuasiRandomFourierFeatures", "RandomFeatureAdaBoost", "RandomFeatureClassifier",
-    "RandomFeaturePCA", "RandomFeatureRidge", "RandomFourierFeatures",
+    "RandomFeaturePCA", "RandomFeatureRegressor", "RandomFeatureRidge", "RandomFourierFeatures",
     "RationalQuadratic", "Recipe", "StructuredFourierFeatures", "Sum", "__version__",
     "accumulate", "compare", "connect", "convert", "load", "load_moments",
     "load_predictor", "open_hdf5", "permutation_importance", "progress", "read_recipe", "sparsify",

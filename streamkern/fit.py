@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from streamkern.fitting.draw_features import Features, draw_features
 from streamkern.fitting.ridge_path import ridge_path
-from streamkern.fitting.ridge_result import ridge_result
+from streamkern.fitting.ridge_result import ridge_result, tell_of_solution
 from streamkern.fitting.sum_features import sum_features
 from streamkern.fitting.summarize import summarize
 from streamkern.models.data_moments import DataMoments
@@ -70,4 +70,6 @@ def solve(
     sums do not tell: those of every row without itself, and any near the rounding of sums.
     """
     path = ridge_path(moments, parameters, source, size=size)
-    return ridge_result(path, parameters, source, with_intervals=with_intervals)
+    model = ridge_result(path, parameters, source, with_intervals=with_intervals)
+    tell_of_solution(model.report)
+    return model

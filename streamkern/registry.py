@@ -36,6 +36,11 @@ class Extension(NamedTuple):
 
 
 EXTENSIONS = {
+    "losses": Extension(
+        names={"RandomFeatureRegressor": "random_feature_regressor"},
+        options={"fit": "loss_options", "predict": "loss_options"},
+        models={"RandomFeatureRegressor": "fitted_loss.FittedLoss"},
+    ),
     "classes": Extension(
         names={
             "RandomFeatureClassifier": "random_feature_classifier",

@@ -62,6 +62,7 @@ ALLOWED = {
     "matplotlib": ("extensions/report/",),
     "sklearn": (
         *("features/landmarks.py", "models/", "estimators/", "extensions/classes/"),
+        "extensions/losses/",
         *("extensions/report/importance.py", "extensions/sparse/selection.py"),
         "runtime/private_names.py",
     ),

@@ -16,7 +16,8 @@ Cauchy ColumnStatistics DataMoments ExactKernelRidge FeatureMap Gaussian GridFou
 Identity IntegerMoments InverseMultiquadric Kernel Laplacian Linear Matern ModelPlots Moments
 Nystroem Periodic Polynomial
 QuasiRandomFourierFeatures RandomFeatureAdaBoost RandomFeatureClassifier
-RandomFeaturePCA RandomFeatureRidge RandomFourierFeatures RationalQuadratic Recipe
+RandomFeaturePCA RandomFeatureRegressor RandomFeatureRidge RandomFourierFeatures
+RationalQuadratic Recipe
 StructuredFourierFeatures Sum __version__ accumulate compare connect convert load
 load_moments load_predictor open_hdf5 permutation_importance progress read_recipe sparsify
 to_c to_onnx write_report
@@ -81,6 +82,12 @@ METHODS = {
     | PREDICTS
     | CLASSES
     | {"staged_evaluate", "on_bad_rows", "ensemble_"},
+    "RandomFeatureRegressor": FITS
+    | PREDICTS
+    | TRANSFORMS
+    | FEATURES
+    | MOMENTS
+    | {"update", "forget", "set_predict_request"},
     "RandomFeaturePCA": FITS
     | TRANSFORMS
     | VARIANCES

@@ -93,6 +93,8 @@ if "classes" in installed():
             WEIGHTS | SINGLE | BY_NAME,
         ),
     )
+if "losses" in installed():
+    CASES += (Case(streamkern.RandomFeatureRegressor(n_components=32), WEIGHTS | BY_NAME),)
 if "components" in installed():
     CASES += (Case(streamkern.RandomFeaturePCA(n_random_features=32), ROUNDED | BY_NAME),)
 EXPECTED = {id(case.estimator): case.expected for case in CASES}

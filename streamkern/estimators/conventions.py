@@ -164,7 +164,10 @@ def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool) -> Any:
         if labels:
             return column_or_1d(y, warn=True)
         limits = {"ensure_2d": False, "ensure_all_finite": False}
-        return as_numbers(check_array(y, dtype="numeric", input_name="y", **limits))
+        y = check_array(y, dtype="numeric", input_name="y", **limits)
+        if y.ndim == 2 and y.shape[1] == 1 and not get_tags(estimator).target_tags.multi_output:
+            y = column_or_1d(y, warn=True)
+        return as_numbers(y)
 
 
 class LazyTransformer(TransformerMixin, auto_wrap_output_keys=None):  # type: ignore[call-arg, misc]

@@ -34,6 +34,10 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     def _problem(self) -> Problem:
         """Return the problem, with its options."""
 
+    def _problem_of(self, like: Any) -> Problem:  # noqa: ARG002  of those that go on from a model
+        """Return the problem of a fit that takes the map of a model, or what else it can."""
+        return self._problem()
+
     def _parameters(self) -> Parameters:
         return Parameters.of(self)
 
@@ -106,7 +110,11 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             pass to predict rows by models that have not seen them.  Of up to 8,192 features the
             solver 'auto' is 'direct' then, whatever it takes.
         """
-        parameters, problem, template = self._parameters(), self._problem(), template_of(like)
+        parameters, problem, template = (
+            self._parameters(),
+            self._problem_of(like),
+            template_of(like),
+        )
         parameters = parameters.with_moments() if keep_moments else parameters
         X = files_or_rows(X, y, sample_weight, groups, times)
         parameters, beside = with_fold_column(parameters, X, groups, times)

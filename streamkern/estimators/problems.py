@@ -22,6 +22,7 @@ from streamkern.parameters.footprint import solve_bytes
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import Job, tell_of_solution
 from streamkern.parameters.template import Template
+from streamkern.passes.fit_context import FitContext
 from streamkern.registry import installed
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
@@ -39,6 +40,7 @@ class Problem(ABC):
 
     reads_labels: ClassVar[bool] = False
     has_intervals: ClassVar[bool] = False
+    can_tune: ClassVar[bool] = True  # whether a search would be for the same model
 
     @property
     @abstractmethod
@@ -107,7 +109,7 @@ class Problem(ABC):
         def fitted(options: FitOptions, **before: float) -> Any:
             context = planned_fit(source, options, **how)
             tell_of_solution(source, options, context.plan, job.plan_arguments)
-            ridge = fit(context, parameters, with_intervals=self.has_intervals)
+            ridge = self.regression(context, parameters)
             ridge = replace(ridge, report=with_seconds(ridge.report, **before))
             return self.made(ridge, source, keep_moments=keep_moments)
 
@@ -129,6 +131,10 @@ class Problem(ABC):
                 chosen: Any = {"kernel": outcome.kernel, "scale": outcome.scale}
                 options = replace(options, chooses_kernel=False, **chosen)
         return fitted(replace(options, precision="double"), **spent)
+
+    def regression(self, context: FitContext, parameters: Parameters) -> FittedRidge:
+        """Return the regression on the targets of rows, linear in the features."""
+        return fit(context, parameters, with_intervals=self.has_intervals)
 
     def moments(
         self,

@@ -84,9 +84,7 @@ def ridge_result(
     def without_folds() -> FoldModels:
         return unseen(folds, predictor, whole_map, (solution.alpha, solution.floor), parameters)
 
-    errors = squared_errors_of(
-        solved, predictor.unclipped, source, without_folds, skip_bad_rows=skip
-    )
+    errors = squared_errors_of(solved, predictor.linear, source, without_folds, skip_bad_rows=skip)
     intervals, calibrating = _intervals(
         given.sample if with_intervals and given.completion.is_whole else None,
         *(solved, predictor, folds, without_folds),
@@ -142,7 +140,6 @@ def ridge_result(
     report["note"] = " ".join(filter(None, [*warned, *notes]))
     for warning in warned:
         warn(warning)
-    tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
     outcome = Outcome(
         *(given.kernel, options.feature_map, options.scale, options.precision),
         *(figures["alpha"], figures["cv_rmse"], figures["n_components"]),
@@ -157,6 +154,11 @@ def ridge_result(
         equations, penalty_curve=curve, moments=given, size=path.leading, intervals=intervals,
         support_rows=given.support_rows and given.support_rows.of_map(feature_map),
     )  # fmt: skip
+
+
+def tell_of_solution(report: FitReport) -> None:
+    """Tell who watches what was chosen, and the errors."""
+    tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
 
 
 def _intervals(
@@ -178,7 +180,7 @@ def _intervals(
     with blas_threads(1):
         if in_turn:
             given = predictor.feature_map, solved.equations, rows.X, sample.weights
-            fitted = predictor.unclipped.predict(rows.X).reshape(rows.y.shape)
+            fitted = predictor.linear.predict(rows.X).reshape(rows.y.shape)
             predicted = rows.y - (rows.y - fitted) / without_rows(*given)[0]
             np.clip(predicted, *(predictor.limits or (-np.inf, np.inf)), out=predicted)
         else:

@@ -1,7 +1,6 @@
 """The third call of a fit: the sums of features over all rows."""
 
 import time
-from typing import Any
 
 from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.fitting.draw_features import Features
@@ -12,12 +11,15 @@ from streamkern.passes.fit_context import FitContext
 from streamkern.predict.support import SupportRows
 from streamkern.solvers.table import solver_of
 from streamkern.sources.target_encoding import encoding_of
+from streamkern.statistics.folds import Weighting
 
 
-def sum_features(context: FitContext, features: Features, weighting: Any = None) -> DataMoments:
+def sum_features(
+    context: FitContext, features: Features, weighting: Weighting | None = None
+) -> DataMoments:
     """Read the rows for the sums of their features, by fold, as the solver of the fit needs them.
 
-    An ensemble may give rows their weights.
+    A model that there is already may weigh the rows.
     """
     begun, (drawn, kernel, summary, learnt, drawing_seconds) = time.perf_counter(), features
     source = context.source

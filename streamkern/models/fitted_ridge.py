@@ -157,8 +157,8 @@ class FittedRidge(FittedModel):
         if wanted is None and not return_std:
             return predicted_rows(self.predictor, X)
         if isinstance(X, Source):
-            equations = self.normal_equations if return_std else None
-            shards = predicted_shards(self.predictor, X, equations, interval=wanted)
+            deviation = self.deviation_task() if return_std else None
+            shards = predicted_shards(self.predictor, X, deviation, interval=wanted)
             parts = [made for _, made in shards]
             made = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
             ends = [made.pop(name) for name in ("y_lower", "y_upper") if name in made]
@@ -168,7 +168,7 @@ class FittedRidge(FittedModel):
         if return_std:
             n_columns = None if self.predictor.flat else self.predictor.n_targets
             function = partial(applied, method="standard_deviations")
-            known = self._deviation_task() if is_dask_array(rows) else self._deviation
+            known = self.deviation_task() if is_dask_array(rows) else self._deviation
             found.append(by_rows(function, rows, n_columns, model=known))
         if wanted is not None:
             q, flat = self.predictor.n_targets, self.predictor.flat
@@ -211,9 +211,10 @@ class FittedRidge(FittedModel):
     @cached_property
     def _deviation(self) -> Deviation:
         """As costly as a solve, and as lasting."""
-        return compute(self._deviation_task())
+        return compute(self.deviation_task())
 
-    def _deviation_task(self) -> Any:
+    def deviation_task(self) -> Any:
+        """Return a task of what tells the standard deviations of new targets."""
         arguments = self.feature_map, scatter(self.normal_equations), self.predictor.flat
         return delayed(Deviation.of, *arguments, name="deviation")
 
@@ -277,7 +278,7 @@ class FittedRidge(FittedModel):
         std, level, support = options["std"], options["interval"], bool(options.get("support"))
         known = self.known_support if support else self.support_rows
         how: Any = {"support": known, "with_support": support}
-        how["equations"] = self.normal_equations if std else None
+        how["deviation"] = self.deviation_task() if std else None
         how["interval"] = None if level is None else self.interval(level)
         datasets = ["y_std"] * std + ["support"] * support
         datasets += ["y_lower", "y_upper"] * (level is not None)

@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.engine.scheduler import delayed, persist, scatter
+from streamkern.engine.scheduler import delayed, persist
 from streamkern.engine.task_stream import map_shards
 from streamkern.features import FeatureMap
 from streamkern.parameters.chunking import chunk_sizes
-from streamkern.predict.deviation import Deviation
 from streamkern.predict.intervals import Interval
-from streamkern.predict.predictor import Predictor, RowFunction
+from streamkern.predict.predictor import RowFunction
 from streamkern.predict.support import SupportRows
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.sparse_rows import is_sparse
-from streamkern.solve import NormalEquations
 from streamkern.sources import Block, Shard, Source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.containers import as_table, is_dask_array, is_lazy, once
@@ -69,7 +67,7 @@ def features_of(feature_map: FeatureMap, X: Any, dtype: type[np.floating[Any]] =
 class _PredictShard:
     predictor: RowFunction
     block_rows: int
-    deviation: Deviation | None = None
+    deviation: Any = None  # what has `standard_deviations` of rows
     support: SupportRows | None = None
     every: int = 1  # row that support is told of
     interval: Interval | None = None
@@ -102,7 +100,7 @@ class _PredictShard:
 def predicted_shards(
     predictor: RowFunction,
     source: Source,
-    equations: NormalEquations | None = None,
+    deviation: Any = None,
     *,
     support: SupportRows | None = None,
     every: int = 1,
@@ -110,23 +108,20 @@ def predicted_shards(
 ) -> Iterator[tuple[Shard, dict[str, Floats]]]:
     """Yield every shard of a source with its predictions, in order.
 
-    They are `y_pred` (rows,) or (rows, q) and, where the normal equations are given, the standard
+    They are `y_pred` (rows,) or (rows, q) and, with a task of what tells them, the standard
     deviations `y_std` of the same shape; with an interval its ends, `y_lower` and `y_upper`; and
     the `support` of every k-th row of the source, (m,).
     """
     predictor.check((source.n_samples, source.n_features))
     if support is not None:
         support.reference  # noqa: B018  once, and not by every task
-    n_arrays = 1 + (equations is not None) + 2 * (interval is not None)
+    n_arrays = 1 + (deviation is not None) + 2 * (interval is not None)
     made_bytes = 8 * predictor.n_targets * n_arrays + 8
     most_rows = max(_SHARD_BYTES // made_bytes, 1)
     # Blocks of 2 MiB, if that is not too few rows: two are held, one of them to be read ahead.
     shard_rows, block_rows = (min(n, most_rows) for n in chunk_sizes(source, 64 * source.row_bytes))
     function: Any = _PredictShard(predictor, block_rows, None, support, every, interval)
-    if equations is not None:
-        assert isinstance(predictor, Predictor)  # noqa: S101  for the type checker
-        arguments = predictor.feature_map, scatter(equations), predictor.flat
-        deviation = delayed(Deviation.of, *arguments, name="deviation")
+    if deviation is not None:
         how = predictor, block_rows, deviation, support, every, interval
         function = persist(delayed(_PredictShard, *how, name="predict"))
     sizes = {"shard_rows": shard_rows, "block_rows": block_rows, "most_rows": most_rows}

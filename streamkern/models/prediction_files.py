@@ -14,7 +14,6 @@ from streamkern.models.prediction import predicted_shards
 from streamkern.predict.intervals import Interval
 from streamkern.predict.predictor import RowFunction
 from streamkern.predict.support import SupportRows
-from streamkern.solve import NormalEquations
 from streamkern.sources import Shard, Source
 from streamkern.sources.nonfinite_rows import bad_inputs
 from streamkern.statistics import ColumnStatistics
@@ -34,7 +33,7 @@ def predict_to_hdf5(
     source: Source,
     path: str | Path,
     *,
-    equations: NormalEquations | None = None,
+    deviation: Any = None,
     interval: Interval | None = None,
     support: SupportRows | None = None,
     with_support: bool = False,
@@ -43,10 +42,9 @@ def predict_to_hdf5(
 ) -> int:
     """Predict the rows of a source into the dataset `y_pred` of a new HDF5 file.
 
-    Where the normal equations of the model are given, a dataset `y_std` holds the standard
-    deviations of new targets; with an interval `y_lower` and `y_upper` hold its ends; and with
-    support `support` that of rows, of which a warning says how many are outside.  `how` is
-    `skip_bad_rows` and `force`.
+    With a task of what tells standard deviations, a dataset `y_std` holds those of new targets;
+    with an interval `y_lower` and `y_upper` hold its ends; and with support `support` that of rows,
+    of which a warning says how many are outside.  `how` is `skip_bad_rows` and `force`.
     """
     if with_support and "support" in source.ids:
         raise ParameterError(
@@ -57,7 +55,7 @@ def predict_to_hdf5(
 
     def written(source: Source) -> Written:
         more: Any = {"support": support, "every": 1 if with_support else step}
-        shards = predicted_shards(predictor, source, equations, interval=interval, **more)
+        shards = predicted_shards(predictor, source, deviation, interval=interval, **more)
         for shard, made in shards:
             if support is not None:
                 known = made["support"][::step] if with_support else made.pop("support")

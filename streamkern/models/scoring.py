@@ -210,7 +210,7 @@ def diagnose(model: "FittedRidge", source: Source, *, n_largest: int = 10) -> di
             "leverages need the D x D system, which conjugate gradients do without; fit with "
             "solver 'direct' (--solver direct), or take the cross-validated error."
         )
-    predictor, equations = model.predictor.unclipped, model.normal_equations
+    predictor, equations = model.predictor.linear, model.normal_equations
     (D, _), skip_bad_rows = checked_shape(predictor, source), model.parameters.skips_bad_rows
     deviation = delayed(Deviation.of, predictor.feature_map, scatter(equations), name="deviation")
     more = rounded_as_in_fit(model)

@@ -31,6 +31,40 @@ _MAGNIFIED = 10.0
 _MOST_KEPT = 1 << 24
 # Sizes of coefficients that single precision holds in full, and whose products it holds.
 _SMALLEST, _LARGEST = 1e-25, 1e25
+# Of a logarithm that is predicted: exp of more has no number.
+_LARGEST_EXPONENT = 709.0
+
+
+def _identity(_values: Floats) -> None:
+    """Leave values as they are."""
+
+
+def _exponential(values: Floats) -> None:
+    np.exp(np.minimum(values, _LARGEST_EXPONENT), out=values)
+
+
+def _logistic(values: Floats) -> None:
+    np.exp(np.minimum(-values, _LARGEST_EXPONENT), out=values)
+    values += 1.0
+    np.divide(1.0, values, out=values)
+
+
+def _ascending(values: Floats) -> None:
+    """Put quantiles of one row in order: they are none the worse for it.
+
+    Chernozhukov, Fernandez-Val and Galichon (2010), "Quantile and probability curves without
+    crossing".
+    """
+    values.sort(axis=1)
+
+
+# What makes means of linear functions (n, q), in place, by the name of the link function.
+MEANS: dict[str, Callable[[Floats], None]] = {
+    "sorted": _ascending,
+    "identity": _identity,
+    "log": _exponential,
+    "logit": _logistic,
+}
 
 
 class Form(NamedTuple):
@@ -75,7 +109,7 @@ class RowFunction(ABC):
 
     def predictions(self, block: Block) -> Iterator[tuple[Block, Floats]]:
         """Yield rows with their predictions (n, q)."""
-        yield block, self.predict(block.X).reshape(block.y.shape)
+        yield block, self.predict(block.X).reshape(len(block), self.n_targets)
 
     @abstractmethod
     def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:
@@ -90,7 +124,7 @@ class Predictor(Uncached, RowFunction):
     and of sums over a panel of them; these are summed in double.  Where coefficients of the kernel
     at landmarks are large and cancel, or features are the inputs, it is double all the same.
 
-    Predictions are clipped to the `limits`, where there are some.
+    Predictions are what the link makes of it, clipped to the `limits`, where there are some.
     """
 
     feature_map: FeatureMap
@@ -99,15 +133,17 @@ class Predictor(Uncached, RowFunction):
     precision: str = "single"
     flat: bool = False
     limits: tuple[float, float] | None = None
+    link: str = "identity"
 
     @property
     def n_targets(self) -> int:
         return int(self.coef.shape[1])
 
     @property
-    def unclipped(self) -> "Predictor":
+    def linear(self) -> "Predictor":
         """The linear function, which sums of squares and leverages are of."""
-        return self if self.limits is None else replace(self, limits=None)
+        is_plain = self.limits is None and self.link == "identity"
+        return self if is_plain else replace(self, limits=None, link="identity")
 
     @property
     def n_components(self) -> int:
@@ -122,15 +158,16 @@ class Predictor(Uncached, RowFunction):
             write = self._by_transforms.predict
         else:
             write = PredictionBuffers(self, n_rows, scratch).predict
-        limits = self.limits
-        if limits is None:
+        if self.linear is self:
             return write
 
-        def clipped(X: Array, out: Floats) -> None:
+        def linked(X: Array, out: Floats) -> None:
             write(X, out)
-            np.clip(out, *limits, out=out)  # NaN stays
+            MEANS[self.link](out)
+            if self.limits is not None:
+                np.clip(out, *self.limits, out=out)  # NaN stays
 
-        return clipped
+        return linked
 
     def predict(self, X: Array) -> Floats:
         """Return predictions (n, q), or (n,) where flat; NaN for a row that is not finite."""

@@ -17,6 +17,7 @@ from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
 from streamkern.solvers.completion import WHOLE, Completion
 from streamkern.statistics import FeatureSums, FoldStatistics, joined_moments, moment_strips
+from streamkern.statistics.folds import Weighting
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Solver(ABC):
 
     context: FitContext
     summary: ColumnSummary
-    weighting: Any = None  # of rows, by an Ensemble
+    weighting: Weighting | None = None
 
     makes_features: ClassVar[bool] = True  # for every block of rows
 
@@ -78,12 +79,13 @@ class Solver(ABC):
         how: Any = {
             "group": context.merge_group_of,
             "keep": keep,
-            "validate": partial(progressive_error, intercept=context.options.fit_intercept),
+            "validate": self._validation,
             "read_rows": plan.block_rows if self.makes_features else rows_alone,
         }
         n = len(strips)
         labels = ["moments"] if n == 1 else [f"moments-{i}-of-{n}" for i in range(1, n + 1)]
-        asked = [FoldStatistics(context.fold_rule, strip, self.weighting) for strip in strips]
+        by_fold = FoldStatistics if self.weighting is None else self.weighting.by_fold
+        asked = [by_fold(context.fold_rule, strip) for strip in strips]
         passes = [context.read(*each, **how) for each in zip(asked, labels, strict=True)]
         # The last strip has every sum but the rows of the triangle that the other strips hold.
         folds: Any = passes[-1].statistic
@@ -92,6 +94,13 @@ class Solver(ABC):
         if n > 1:
             folds = delayed(_joined, *(passed.statistic for passed in passes), name="join")
         return FoldSums(folds, feature_map, weights, passes, {}, WHOLE)
+
+    @property
+    def _validation(self) -> Any:
+        """What tells the error on rows to come, where these have their own targets."""
+        if self.weighting is not None and not self.weighting.keeps_targets:
+            return None
+        return partial(progressive_error, intercept=self.context.options.fit_intercept)
 
     def _check(self, weights: dict[int, float]) -> None:
         n_folds = self.context.fold_rule.n_folds

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -165,6 +165,20 @@ def rows_by_fold(rule: Folds, block: Block) -> Iterator[tuple[int, Block]]:
         yield fold, block.where(folds == fold)
 
 
+class Weighting(ABC):
+    """What weighs rows anew before they are dealt to folds, by a model that there is already."""
+
+    keeps_targets: ClassVar[bool] = True  # whether rows have the targets that they came with
+
+    @abstractmethod
+    def reweighted(self, block: Block) -> Block:
+        """Return the rows of a block with other weights."""
+
+    def by_fold(self, rule: Folds, empty: Any) -> "FoldStatistics":
+        """Return the statistic of folds of such rows."""
+        return FoldStatistics(rule, empty, self)
+
+
 class _OfFolds(Sum):
     """Statistics by fold.  What only one side has is passed on as it is, and then is shared."""
 
@@ -207,7 +221,7 @@ class FoldStatistics(Statistic):
 
     rule: Folds
     empty: Any  # a Statistic with the parameters of every fold's
-    weighting: Any = None  # whose `reweighted` weighs the rows of a block before they are dealt
+    weighting: Weighting | None = None
     parts: dict[int, Any] = declared(_OfFolds(dtype=dict, start=(), merge=_merge_folds))
 
     @classmethod
@@ -252,8 +266,7 @@ class FoldStatistics(Statistic):
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows, each to its fold's statistic; consecutive blocks of a fold go together."""
-        weighed = blocks if self.weighting is None else map(self.weighting.reweighted, blocks)
-        dealt = (each for block in weighed for each in rows_by_fold(self.rule, block))
+        dealt = (each for block in self.weighed(blocks) for each in rows_by_fold(self.rule, block))
         for fold, rows in groupby(dealt, key=itemgetter(0)):
             part = self.parts.setdefault(fold, self.empty.zero())
             if part.shared:
@@ -261,6 +274,10 @@ class FoldStatistics(Statistic):
             part.scratch = self.scratch
             part.update(block for _, block in rows)
             part.scratch = None
+
+    def weighed(self, blocks: Iterable[Block]) -> Iterable[Block]:
+        """Return the rows as they count."""
+        return blocks if self.weighting is None else map(self.weighting.reweighted, blocks)
 
     def compatible(self, other: Self) -> Self:
         if self.rule.n_folds != other.rule.n_folds:

@@ -78,7 +78,8 @@ def problem(options: dict[str, Any], moments: Any) -> "Classification | None":
         return None
     shared.refuse_given(("target_range",), "is of numbers, but y holds labels; leave it out.")
     calibration = None if how == "none" else how or "auto"
-    return Classification(options.get("class_weight"), calibration)
+    loss = options.get("loss", "squared")
+    return Classification(options.get("class_weight"), calibration, loss=loss)
 
 
 def check_predictions(options: dict[str, Any], model: Any) -> None:

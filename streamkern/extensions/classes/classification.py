@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from streamkern.errors import ParameterError
+from streamkern.errors.checks import check_choice
 from streamkern.estimators.problems import Problem, Rows
 from streamkern.extensions.classes.calibration_fit import checked_method
 from streamkern.extensions.classes.class_labels import Classes
-from streamkern.extensions.classes.class_rule import ClassRule, PlainRule
+from streamkern.extensions.classes.class_rule import ClassRule, LogOdds, PlainRule
 from streamkern.extensions.classes.fitted_classes import FittedClassifier
 from streamkern.extensions.classes.labelled_source import KnownClasses, LabelledSource
 from streamkern.extensions.classes.labelling import (
@@ -25,7 +26,11 @@ from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.template import Template
+from streamkern.passes.fit_context import FitContext
+from streamkern.registry import extension
 from streamkern.sources import Source, labelled_rows
+
+LOSSES = ("squared", "logistic")
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Classification(Problem):
     class_weight: Any = None
     calibration: str | None = "auto"
     classes: Any = None  # all labels that there will be, where rows come one part after another
+    loss: str = "squared"
 
     reads_labels = True
 
@@ -43,6 +49,30 @@ class Classification(Problem):
     def __post_init__(self) -> None:
         checked_class_weight(self.class_weight)
         checked_method(self.calibration)
+        check_choice("loss", self.loss, LOSSES)
+        if self.is_logistic and self.calibration not in ("auto", None):
+            raise ParameterError(
+                f"scores of the logistic loss are log-odds, and calibration {self.calibration!r} "
+                f"is of squared errors; leave it out."
+            )
+
+    @property
+    def is_logistic(self) -> bool:
+        return self.loss == "logistic"
+
+    def prepared(self, parameters: Parameters) -> Parameters:
+        parameters = super().prepared(parameters)
+        return self._of_losses().checked(parameters) if self.is_logistic else parameters
+
+    def _of_losses(self) -> Any:
+        """Return the problem of logistic losses, each class against the rest."""
+        return extension("losses", "fitted_loss").loss_regression(self.loss, are_signs=True)
+
+    def regression(self, context: FitContext, parameters: Parameters) -> FittedRidge:
+        if not self.is_logistic:
+            return super().regression(context, parameters)
+        ridge: FittedRidge = self._of_losses().linear(context, parameters)[0]
+        return ridge
 
     @property
     def deciding(self) -> dict[str, Any]:
@@ -55,7 +85,7 @@ class Classification(Problem):
         return labelled_source(*rows, class_weight=self.class_weight, skip_bad_rows=skip)
 
     def model(self, ridge: FittedRidge, source: Any) -> FittedClassifier:
-        calibrator: Any = PlainRule()
+        calibrator: Any = LogOdds() if self.is_logistic else PlainRule()
         if source is None:
             self._check_without_rows()
             known: Any = ridge.moments and ridge.moments.encoding
@@ -63,7 +93,7 @@ class Classification(Problem):
                 calibrator = calibrated_by_moments(ridge)
         else:
             known, report, counts = source.encoding, ridge.report, source.class_counts
-            if self.calibration is not None:
+            if self.calibration is not None and not self.is_logistic:
                 begun = time.perf_counter()
                 calibrator, errors = calibrated_by_folds(ridge, source, self.calibration)
                 counts = errors.confusion.sum(axis=1)  # without rows that were left out
@@ -75,7 +105,8 @@ class Classification(Problem):
                 report = report | {"class_counts": counts.tolist()}
             ridge = replace(ridge, report=report)
         rule = ClassRule(known.classes, calibrator)
-        return FittedClassifier(ridge, rule, known.factors, self.class_weight, self.calibration)
+        own = self.class_weight, self.calibration, self.loss
+        return FittedClassifier(ridge, rule, known.factors, *own)
 
     def check_moments(self, moments: DataMoments) -> None:
         self._check_without_rows()
@@ -124,6 +155,8 @@ class Classification(Problem):
         return self.source(rows, parameters, template)
 
     def _check_without_rows(self) -> None:
+        if self.is_logistic:
+            self._of_losses().check_moments(None)
         if self.calibration in {"spline", "isotonic"}:
             raise ParameterError(
                 f"calibration {self.calibration!r} reads the rows again, but moments, and rows "

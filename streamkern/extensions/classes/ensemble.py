@@ -19,6 +19,7 @@ from streamkern.predict.predictor import Predictor, RowFunction
 from streamkern.runtime.scratch import Scratch
 from streamkern.sources import Block
 from streamkern.statistics import Statistic, total
+from streamkern.statistics.folds import Weighting
 
 # What least squares says of probabilities is no nearer to 0 and 1 than this in a logarithm.
 _LEAST = 0.01
@@ -99,7 +100,7 @@ class Round(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ensemble(RowFunction):
+class Ensemble(Weighting, RowFunction):
     """Rounds that vote together, none of them to begin with."""
 
     algorithm: str

@@ -170,6 +170,7 @@ class FittedClassifier(FittedClasses):
     class_factors: Floats | None = None
     class_weight: Any = None
     calibration: str | None = None
+    loss: str = "squared"
 
     predictor = through("ridge.predictor")
     columns = through("ridge.columns")
@@ -189,7 +190,8 @@ class FittedClassifier(FittedClasses):
     def estimator_parameters(self) -> dict[str, Any]:
         given = self.parameters.values()
         del given["target_range"]  # labels have none
-        return given | {"class_weight": self.class_weight, "calibration": self.calibration}
+        own = {"calibration": self.calibration, "loss": self.loss}
+        return given | {"class_weight": self.class_weight} | own
 
     def calibrated(self, source: LabelledSource, method: str | None) -> Self:
         """Return the model calibrated by rows that it was not fitted on, in one pass."""
@@ -212,6 +214,7 @@ class FittedClassifier(FittedClasses):
             "class_factors": self.encoding.facts()["class_factors"],
             "option_class_weight": described_class_weight(self.class_weight),
             "option_calibration": self.calibration,
+            "option_loss": self.loss,
         }
         return card | {"classifier": described}, arrays
 
@@ -224,7 +227,8 @@ class FittedClassifier(FittedClasses):
             raise ValueError(f"{len(rule.classes)} classes")
         weight = restored_class_weight(described["option_class_weight"])
         calibration = checked_method(described["option_calibration"])
-        return cls(ridge, rule, known.factors, weight, calibration)
+        loss = described.get("option_loss", "squared")
+        return cls(ridge, rule, known.factors, weight, calibration, loss)
 
 
 def _of_scores(method: Callable[[ClassRule, Floats], Any], scores: Floats, rule: ClassRule) -> Any:

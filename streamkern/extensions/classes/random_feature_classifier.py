@@ -130,6 +130,9 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         that never fall, for each class against the rest; 'auto' is the spline, but of moments
         alone the sigmoid.  With None the probability is (1 + s) / 2 of a score s, cut off at 0 and
         1, no folds are made for it, and the rows are read once less.
+    loss : {'squared', 'logistic'}
+        With 'logistic', scores are log-odds by themselves: logistic regression by Newton's steps,
+        three to eight passes, of more classes than two each against the rest, one after another.
 
     References
     ----------
@@ -167,11 +170,12 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         random_state: int = 0,
         class_weight: str | Mapping[Any, float] | None = None,
         calibration: str | None = "auto",
+        loss: str = "squared",
     ) -> None:
         keep_parameters(self, locals())
 
     def _problem(self) -> Problem:
-        return Classification(self.class_weight, self.calibration)
+        return Classification(self.class_weight, self.calibration, loss=self.loss)
 
     @job("partial_fit")
     def partial_fit(
@@ -193,7 +197,7 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         first call.  ParameterError is raised if they are others than in the first call, or
         `class_weight` is 'balanced' or `calibration` 'spline' or 'isotonic'.
         """
-        problem = Classification(self.class_weight, self.calibration, classes)
+        problem = Classification(self.class_weight, self.calibration, classes, self.loss)
         return self._begin_or_grow(X, y, sample_weight, like, problem)
 
     def calibrate(

@@ -176,8 +176,8 @@ def _slabs(
 ) -> Iterator[dict[str, Floats]]:
     """Yield predictions at some points of the first axis and all of the others, in order."""
     beside, held = [len(axis) for axis in list(axes.values())[1:]], dict[str, Floats]()
-    equations, slab = model.normal_equations if return_std else None, math.prod(beside)
-    for _, made in predicted_shards(model.predictor, _grid(axes), equations):
+    deviation, slab = model.deviation_task() if return_std else None, math.prod(beside)
+    for _, made in predicted_shards(model.predictor, _grid(axes), deviation):
         for name, values in made.items():
             held[name] = np.concatenate([held[name], values]) if name in held else values
         whole = len(held["y_pred"]) // slab * slab

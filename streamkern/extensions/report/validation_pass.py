@@ -106,7 +106,7 @@ def validated(model: Any, source: Source) -> Validation | None:
     """Predict rows by models fitted without them, None if none can be; DataError for other rows."""
     checked_shape(model.ridge.predictor, source)
     if isinstance(model, FittedRidge):  # errors are compared with those that the moments tell
-        model = replace(model, predictor=model.predictor.unclipped)
+        model = replace(model, predictor=model.predictor.linear)
     folds = folds_of(model.ridge)
     if folds is not None:
         is_placed = compute(delayed(_has_places, folds, source.n_samples, name="places"))

@@ -1,0 +1,1 @@
+"""Other losses than the squared one, by reweighted passes."""

@@ -1,0 +1,274 @@
+"""Fitted regressions of other losses, and the problem that they solve."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+
+from streamkern._typing import Floats, Group
+from streamkern.engine.scheduler import delayed, scatter
+from streamkern.errors import ParameterError
+from streamkern.estimators.problems import Problem, Rows
+from streamkern.extensions.losses.loss_errors import LossErrors
+from streamkern.extensions.losses.losses import Loss, losses_of, restored_loss
+from streamkern.extensions.losses.reweighted_fit import FIGURES, reweighted_fit
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.report_rows import Row, model_rows
+from streamkern.models.scoring import scored
+from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.parameters import AUTO, Parameters
+from streamkern.parameters.plan import Job
+from streamkern.parameters.template import Template
+from streamkern.passes.fit_context import FitContext
+from streamkern.predict.deviation import Deviation
+from streamkern.predict.evaluation import Evaluation
+from streamkern.solve import NormalEquations
+from streamkern.sources import Source, as_source
+
+# Parameters of a ridge regression that other losses do without.
+NOT_OURS = {"per_target", "sparse", "sparse_method", "solver", "trend"}
+_NO_SUMS = (
+    "sums of the loss {} are weighted by the coefficients that they were made at, so they cannot "
+    "be kept, merged or solved again; fit all rows, with like=model (--like) to begin at a model."
+)
+
+
+@dataclass(frozen=True)
+class LossRegression(Problem):
+    """Regression with other losses; `start` is a model with functions to begin at."""
+
+    losses: tuple[Loss, ...]
+    start: "FittedLoss | None" = None
+    are_signs: bool = False  # targets are +1 and -1, of a class against the rest each
+
+    can_tune = False
+
+    @property
+    def keeps_folds(self) -> bool:
+        return True
+
+    @property
+    def deciding(self) -> dict[str, Any]:
+        return {"loss": [loss.words for loss in self.losses]}
+
+    def prepared(self, parameters: Parameters) -> Parameters:
+        return self.checked(super().prepared(parameters))
+
+    def checked(self, parameters: Parameters) -> Parameters:
+        """Return parameters, or raise ParameterError unless they go with reweighted passes."""
+        alpha, words = parameters.alpha, ", ".join(loss.words for loss in self.losses)
+        wrong = {
+            f"alpha {alpha!r}": isinstance(alpha, str) and alpha != "cv",
+            "n_components 'auto'": parameters.n_components == AUTO,
+            "sparse": parameters.sparse is not None,
+            "solver 'cg'": parameters.solver == "cg",
+            "a trend": parameters.trend is not None,
+            f"precision {parameters.precision!r}": parameters.precision not in ("single", "double"),
+            "feature_map 'grid'": parameters.feature_map == "grid",
+            "folds by time": str(parameters.fold_by).startswith("time:"),
+        }
+        for what, is_asked in wrong.items():
+            if is_asked:
+                raise ParameterError(
+                    f"{what} is not for the loss {words}, whose rows weigh anew in every pass; "
+                    f"leave it out (alpha may be 'cv', a number, or some to choose from)."
+                )
+        return replace(parameters, solver="direct")
+
+    def job(self, parameters: Parameters, template: Template | None = None) -> Job:
+        if template is not None and self.start is None:
+            raise ParameterError(
+                f"a fit of the loss {self.losses[0].words} begins only at a model of the same "
+                f"loss; give one for like (--like), or leave it out."
+            )
+        return super().job(parameters, template)
+
+    def source(self, rows: Rows, parameters: Parameters, template: Template | None) -> Source:  # noqa: ARG002
+        source = as_source(*rows)
+        if source.n_targets != 1:
+            raise ParameterError(
+                f"the loss {self.losses[0].words} is of one target, but there are "
+                f"{source.n_targets}; fit one after another."
+            )
+        return source
+
+    def regression(self, context: FitContext, parameters: Parameters) -> FittedRidge:
+        return fitted_loss(*self.linear(context, parameters))
+
+    def linear(self, context: FitContext, parameters: Parameters) -> Any:
+        """Return the regression on a linear scale, with its losses and constants."""
+        start = None if self.start is None else self.start.predictor
+        how: Any = {"are_signs": self.are_signs, "start": start}
+        return reweighted_fit(context, parameters, self.losses, **how)
+
+    def model(self, ridge: FittedRidge, source: Source | None) -> FittedRidge:  # noqa: ARG002
+        return ridge
+
+    def check_moments(self, moments: Any) -> None:  # noqa: ARG002
+        raise ParameterError(_NO_SUMS.format(self.losses[0].words))
+
+    def growing_source(self, *_: Any, **__: Any) -> Source:
+        raise ParameterError(_NO_SUMS.format(self.losses[0].words))
+
+    def moments(self, *_: Any, **__: Any) -> Any:
+        raise ParameterError(_NO_SUMS.format(self.losses[0].words))
+
+
+@dataclass(frozen=True)
+class LossDeviation:
+    """The standard deviations of new targets by the Hessian of the last step."""
+
+    leverage: Deviation
+    predictor: Any
+    loss: Loss
+    dispersion: float
+
+    def standard_deviations(self, X: Any) -> Floats:
+        """Return those of rows: of a target about its mean, and what that is uncertain by."""
+        means = self.predictor.predict(X).reshape(len(X), -1)
+        # Of both links, the slope of the mean is the variance of the family they are natural to.
+        slope = means if self.loss.link == "log" else means * (1.0 - means)
+        spread = self.loss.variance(means) + slope**2 * self.leverage.leverages(X)
+        return np.sqrt(self.dispersion * spread).reshape(-1 if self.predictor.flat else means.shape)
+
+
+_FIELDS = {each.name for each in fields(FittedRidge)}
+# What is said of losses, in this order.
+_SAID = tuple(f"{cv}{name}" for name in FIGURES for cv in ("", "cv_"))
+
+
+def _words(value: Any) -> str:
+    values = value if isinstance(value, list) else [value]
+    return ", ".join(f"{each:.6g}" for each in values)
+
+
+def loss_regression(loss: str, *, are_signs: bool) -> LossRegression:
+    """Return the regression of a named loss, of classes where the targets are signs."""
+    return LossRegression(losses_of(loss), are_signs=are_signs)
+
+
+def fitted_loss(
+    ridge: FittedRidge, losses: tuple[Loss, ...], constants: tuple[float, ...]
+) -> "FittedLoss":
+    """Return the model of a regression that is linear in the features."""
+    held = {name: value for name, value in vars(ridge).items() if name in _FIELDS}
+    model = FittedLoss(**held, losses=losses, constants=constants)
+    report = model.report | {"loss": model.words}
+    return replace(model, predictor=model.linked, report=report, moments=None)
+
+
+@dataclass(frozen=True, repr=False)
+class FittedLoss(FittedRidge):
+    """A fitted regression of other losses: means, or quantiles, of the target."""
+
+    estimator = "RandomFeatureRegressor"
+    is_linear = False
+
+    losses: tuple[Loss, ...] = ()
+    constants: tuple[float, ...] = ()  # functions that suit all rows of the fit best
+
+    @staticmethod
+    def rows_of(report: FitReport) -> list[Row]:
+        """Return what a report says in words."""
+        rows = [("loss", report["loss"]), *model_rows(report)]
+        at = next(i for i, row in enumerate(rows) if row[0] == "training rmse")
+        said = {name: report.get(name) for name in _SAID if report.get(name) is not None}
+        return [*rows[:at], *((name.replace("_", " "), _words(v)) for name, v in said.items()),
+                *rows[at:]]  # fmt: skip
+
+    def estimator_parameters(self) -> dict[str, Any]:
+        given = self.parameters.values().items()
+        return {name: v for name, v in given if name not in NOT_OURS} | {"loss": self.words}
+
+    @property
+    def words(self) -> str:
+        """The losses as options name them."""
+        first, *others = (loss.words for loss in self.losses)
+        return ",".join([first, *(each.partition(":")[2] for each in others)])
+
+    @property
+    def linked(self) -> Any:
+        """The predictor of means, or of quantiles in order."""
+        link = "sorted" if len(self.losses) > 1 else self.losses[0].link
+        return replace(self.predictor, link=link)
+
+    @property
+    def normal_equations(self) -> NormalEquations:
+        """Those of the last step, or ParameterError where they tell no deviations."""
+        if self.report.get("dispersion") is None:
+            raise ParameterError(
+                f"standard deviations are of distributions, which the loss {self.words} has none "
+                f"of; fit quantile:Q,Q of the two ends of intervals."
+            )
+        return super().normal_equations
+
+    def deviation_task(self) -> Any:
+        arguments = self.feature_map, scatter(self.normal_equations), self.predictor.flat
+        inner = delayed(Deviation.of, *arguments, name="deviation")
+        how = self.predictor, self.losses[0], self.report["dispersion"]
+        return delayed(LossDeviation, inner, *how, name="loss deviation")
+
+    def measure(self, *, as_fitted: bool = False) -> LossErrors:  # noqa: ARG002
+        plain = tuple(loss.plain for loss in self.losses)
+        predictor = self.predictor
+        how: Any = {"link": predictor.link, "limits": predictor.limits}
+        return LossErrors(len(plain), losses=plain, constants=self.constants, **how)
+
+    def evaluate(self, source: Source) -> dict[str, Any]:
+        """Compare predictions with targets, in one pass."""
+        self.check_rows(source)
+        if source.n_targets != 1:
+            raise ParameterError(
+                f"the model predicts one target, but there are {source.n_targets}; name it with y "
+                f"(--y)."
+            )
+        predictor = self.predictor
+        predictor.check((source.n_samples, source.n_features))
+        empty, skip = Evaluation(predictor.linear, self.measure()), self.parameters.skips_bad_rows
+        row_bytes = 8 * predictor.n_components
+        result, found, _ = scored(source, empty, empty, row_bytes, "evaluate", skip)
+        (errors,) = found.measures
+        said = {"rmse": errors.rmse, "mae": errors.mae, "r2": errors.r2}
+        spread = float(np.sqrt(errors.targets.squares[0] / errors.weight))
+        return {
+            "rows": result.n_rows,
+            "skipped_rows": result.n_skipped,
+            "loss": self.words,
+            **errors.figures(),
+            **{name: v[0].item() if len(v) == 1 else v.tolist() for name, v in said.items()},
+            "baseline": {"rmse": spread},
+        }
+
+    @staticmethod
+    def error_tables(found: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+        """Return the title and the rows of a table of what an evaluation found."""
+        names = [name for name in (*_SAID, "rmse", "mae", "r2") if name in found]
+        rows = [("loss", found["loss"]), *((n.replace("_", " "), _words(found[n])) for n in names)]
+        spread = f"{found['baseline']['rmse']:.6g}, by always saying the mean of these targets"
+        return [("Errors", [*rows, ("baseline rmse", spread)])]
+
+    def interval(self, level: float) -> Any:
+        raise ParameterError(
+            f"intervals of {level:g} are of least squares; fit quantile:Q,Q of their two ends."
+        )
+
+    def diagnose(self, source: Source, *, n_largest: int = 10) -> Any:  # noqa: ARG002
+        raise ParameterError(
+            f"errors of rows without themselves are of least squares, not of the loss "
+            f"{self.words}; evaluate rows that were held out."
+        )
+
+    def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+        card, arrays = super().stored(compact=compact)
+        described = [loss.as_dict() for loss in self.losses]
+        return card | {"losses": described, "constants": list(self.constants)}, arrays
+
+    @classmethod
+    def restored(cls, file: Group, card: dict[str, Any], *, with_equations: bool) -> Self:
+        model = super().restored(file, card, with_equations=with_equations)
+        losses = tuple(restored_loss(each) for each in card["losses"])
+        constants = tuple(float(each) for each in card["constants"])
+        if not 0 < len(losses) == len(constants) == model.predictor.n_targets:
+            raise ValueError(f"{len(losses)} losses")
+        model = replace(model, losses=losses, constants=constants)
+        return replace(model, predictor=model.linked)

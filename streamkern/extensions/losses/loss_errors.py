@@ -1,0 +1,87 @@
+"""Losses of predictions, beside their squared errors, and shares of rows below them."""
+
+from typing import Any
+
+import numpy as np
+
+from streamkern._typing import Floats
+from streamkern.extensions.losses.losses import Loss
+from streamkern.extensions.losses.working_rows import targets_of
+from streamkern.predict.evaluation import PredictionErrors
+from streamkern.predict.predictor import MEANS
+from streamkern.sources import Block
+from streamkern.statistics import total
+
+
+class LossErrors(PredictionErrors):
+    """Errors of linear functions (n, q) of one target, of a loss each.
+
+    Squared errors are those of means, in the units of the target.
+    """
+
+    losses: tuple[Loss, ...] = ()
+    link: str = "identity"
+    limits: tuple[float, float] | None = None
+    constants: tuple[float, ...] = ()  # functions that are best for all rows of the fit alike
+    column: int = 0  # of the targets
+    are_signs: bool = False
+    lost: Floats = total("n_targets")
+    # By the constants; by 0, where the mean of the targets is the best.
+    of_constants: Floats = total("n_targets")
+    below: Floats = total("n_targets")  # the weight of targets up to the predictions
+    pearson: Floats = total("n_targets")  # squared errors over variances of dispersion 1
+
+    def add(self, rows: Block, predicted: Floats) -> None:
+        y, weights = targets_of(rows, self.column, are_signs=self.are_signs), rows.each_weight()
+        etas, means = predicted.copy(), predicted.copy()
+        MEANS[self.link](means)
+        if self.limits is not None:
+            np.clip(means, *self.limits, out=means)
+        if self.link == "sorted":
+            etas = means
+        for k, loss in enumerate(self.losses):
+            constant = np.full(len(y), 0.0 if loss.mean_is_best else self.constants[k])
+            self.lost[k] += weights @ loss.plain.values(y, etas[:, k])
+            self.of_constants[k] += weights @ loss.plain.values(y, constant)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                variance = loss.variance(means[:, k])
+                self.pearson[k] += weights @ (np.square(y - means[:, k]) / variance)
+            self.below[k] += weights @ (y <= means[:, k])
+        every = np.repeat(y[:, None], self.n_targets, axis=1)
+        super().add(Block(rows.X, every, rows.start, rows.weights, rows.rows), means)
+
+    @property
+    def loss(self) -> Floats:
+        """The mean loss, (q,)."""
+        return self.lost / self.weight
+
+    @property
+    def d2(self) -> Floats:
+        """The part of the loss of the best constant that is explained, (q,).
+
+        Of quantiles and Huber's loss, the constant is the best of the rows of the fit.
+        """
+        of_best = self.of_constants.copy()
+        mean = float(self.targets.mean[0])
+        for k, loss in enumerate(self.losses):
+            if loss.mean_is_best:  # the loss is linear in y but for what no eta changes
+                best = loss.constant(np.array([mean]), np.array([self.weight]))
+                ones, twos = (_gain(loss, y, best) for y in (1.0, 2.0))
+                of_best[k] += self.weight * (ones * (2.0 - mean) + twos * (mean - 1.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(of_best > 0, 1.0 - self.lost / of_best, 0.0)
+
+    def figures(self) -> dict[str, Any]:
+        """Return what is said of the losses, numbers for one and lists for several."""
+        name, factor = self.losses[0].figure
+        found = {name: factor * self.loss, "d2": self.d2}
+        if name == "pinball":
+            found["coverage"] = self.below / self.weight
+        return {key: values[0].item() if len(values) == 1 else values.tolist()
+                for key, values in found.items()}  # fmt: skip
+
+
+def _gain(loss: Loss, y: float, eta: float) -> float:
+    """Return what a target loses more by eta than by 0."""
+    both = loss.values(np.full(2, y), np.array([eta, 0.0]))
+    return float(both[0] - both[1])

@@ -1,0 +1,153 @@
+"""A fit of other losses: the calls of `fit.py`, with Newton's steps for one solution."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streamkern.errors import warn
+from streamkern.extensions.losses.loss_errors import LossErrors
+from streamkern.extensions.losses.losses import Loss
+from streamkern.extensions.losses.newton_steps import Point, Steps, quiet
+from streamkern.fitting.draw_features import draw_features
+from streamkern.fitting.ridge_result import ridge_result, tell_of_solution
+from streamkern.fitting.summarize import summarize
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.held_out_predictors import folds_of, unseen_by
+from streamkern.parameters.fit_options import large_sample
+from streamkern.parameters.fit_report import with_seconds
+from streamkern.parameters.parameters import Parameters
+from streamkern.passes.checkpoint_job import checkpointed
+from streamkern.passes.fit_context import FitContext
+from streamkern.predict.evaluation import Evaluation
+from streamkern.predict.predictor import Predictor
+from streamkern.statistics import Composite
+
+# Passes over the rows, at the most.
+_PASSES = 12
+# What is said of losses; of a report, what is counted in every pass, and what is of one function.
+FIGURES = ("deviance", "log_loss", "huber_loss", "pinball", "d2", "coverage")
+_COUNTED = ("passes", "retried_shards", "resumed_shards")
+_OF_ONE = ("objective", "objective_left", "alpha", "effective_dof", "train_rmse", "cv_rmse")
+
+
+def reweighted_fit(
+    context: FitContext,
+    parameters: Parameters,
+    losses: Sequence[Loss],
+    *,
+    are_signs: bool = False,
+    start: Predictor | None = None,
+) -> tuple[FittedRidge, tuple[Loss, ...], tuple[float, ...]]:
+    """Return the regression of losses on targets of rows, linear in the features.
+
+    With it come the losses, which have found their scales, and the constants that suit them best.
+    One loss is of every target that is a sign; several are of one target.  `start` is a linear
+    function of the same features to begin at.
+    """
+    source = context.source
+    n_sample = max(context.n_sample, large_sample(source.n_features + source.n_targets))
+    context = replace(context, searched=[{"losses": [loss.words for loss in losses]}])
+    columns = range(source.n_targets) if are_signs else [0] * len(losses)
+    with checkpointed(context.planned_again(context.options, n_sample)) as planned:
+        rows, summary = summarize(planned)
+        if not are_signs:
+            p, known = source.n_features, summary.columns
+            losses[0].check(float(known.minimum[p]), float(known.maximum[p]))
+        chosen, features = draw_features(rows, summary)
+        ridges, every = [], []
+        for k, column in enumerate(columns):
+            begin = None
+            if start is not None:
+                begin = Point(start.feature_map, start.coef[:, k], float(start.intercept[k]))
+            steps = Steps.begun(
+                losses[k % len(losses)], features, column, begin, are_signs=are_signs
+            )
+            first = parameters
+            if begin is None and not source.sparse_row_bytes:
+                first = steps.on_sample(chosen, features, parameters)
+            while not steps.is_over and len(steps.reports) < _PASSES:
+                steps.read(chosen, features, parameters if steps.reports else first)
+            ridges.append(_result(steps, chosen, parameters))
+            every.append(steps)
+    found = tuple(steps.rows.loss for steps in every), tuple(steps.constant for steps in every)
+    return (ridges[0] if len(ridges) == 1 else _joined(ridges), *found)
+
+
+def _result(steps: Steps, context: FitContext, parameters: Parameters) -> FittedRidge:
+    """Return the regression of the last step.
+
+    One more light pass says what it loses, and what is lost without the fold of each row.
+    """
+    rows, loss, path, reports = steps.rows, steps.rows.loss, steps.path, steps.reports
+    if not steps.is_over and steps.left > loss.tolerance:
+        warn(
+            f"the loss {loss.words} may fall by {steps.left:.1e} of itself yet, after "
+            f"{len(reports)} passes; a larger alpha, or inputs without outliers, needs fewer."
+        )
+    with quiet():
+        ridge = ridge_result(path, parameters)
+    begun = time.perf_counter()
+    of_rows: Any = {"column": rows.column, "are_signs": rows.are_signs}
+    of_rows |= {"limits": parameters.target_range, "constants": (steps.constant,)}
+    empty = LossErrors(1, losses=(loss.plain,), link=loss.link, **of_rows)
+    folds, measured = folds_of(ridge), [Evaluation(ridge.predictor.linear, empty)]
+    if folds is not None:
+        measured.append(Evaluation(unseen_by(ridge, folds).held_out, empty))
+    passed = context.read(Composite(*measured), "losses")
+    own, *unseen = (part.measures[0] for part in passed.statistic.parts)
+    before = sum(each["seconds"]["pass"] for each in reports[:-1])
+    spent = {"pass": before, "losses": time.perf_counter() - begun}
+    report = with_seconds(ridge.report, **spent)
+    report |= own.figures() | {"train_rmse": float(own.rmse[0]), "cv_rmse": None}
+    if unseen:
+        report |= {f"cv_{name}": value for name, value in unseen[0].figures().items()}
+        report["cv_rmse"] = float(unseen[0].rmse[0])
+    report |= {name: sum(each[name] for each in reports) for name in _COUNTED}
+    curve: Any = steps.chosen and steps.chosen.solved.size.curve
+    report |= {
+        "alpha_curve": curve and curve.as_dict(),
+        "passes": 2 + len(reports),  # that of columns, and that of losses
+        "loss": loss.words,
+        "dispersion": _dispersion(loss, own, ridge.report["effective_dof"]),
+        "objective": float(steps.objective - steps.expected),
+        "objective_left": float(steps.left),
+        "note": "",
+    }
+    tell_of_solution(report)
+    outcome = replace(ridge.outcome, cv_rmse=report["cv_rmse"])
+    return replace(ridge, report=report, outcome=outcome, penalty_curve=curve)
+
+
+def _dispersion(loss: Loss, errors: LossErrors, effective_dof: float) -> float | None:
+    """Return what variances are in units of the family's, None where there is no such.
+
+    It is Pearson's statistic over the degrees of freedom that are left.
+    """
+    if loss.name != "tweedie":
+        return 1.0 if loss.name == "logistic" else None
+    return float(errors.pearson[0] / max(errors.weight - effective_dof, 1.0))
+
+
+def _joined(ridges: Sequence[FittedRidge]) -> FittedRidge:
+    """Return several functions of the same features as one model, without their equations."""
+    first, reports = ridges[0], [each.report for each in ridges]
+    predictor = replace(
+        first.predictor,
+        coef=np.column_stack([each.predictor.coef for each in ridges]),
+        intercept=np.concatenate([each.predictor.intercept for each in ridges]),
+        flat=False,
+    )
+    of_each = [name for name in first.report if name in _OF_ONE or name.endswith(FIGURES)]
+    report = first.report | {name: [each[name] for each in reports] for name in of_each}
+    report |= {name: sum(each[name] for each in reports) for name in _COUNTED}
+    spent = ("pass", "solve", "losses")
+    more = {name: sum(each["seconds"][name] for each in reports[1:]) for name in spent}
+    report = with_seconds(report, **more)
+    outcome: Any = replace(first.outcome, alpha=report["alpha"], cv_rmse=report["cv_rmse"])
+    return replace(
+        first, predictor=predictor, report=report, outcome=outcome,
+        equations=None, moments=None, penalty_curve=None, support_rows=None,
+    )  # fmt: skip

@@ -1,0 +1,275 @@
+"""Fits of other losses against scikit-learn's on the same features, and what must not matter."""
+
+import numpy as np
+import pytest
+from dask.distributed import Client, LocalCluster
+from sklearn import linear_model
+from sklearn.metrics import d2_pinball_score, d2_tweedie_score, log_loss, mean_pinball_loss
+
+import streamkern
+from streamkern import RandomFeatureClassifier, RandomFeatureRegressor
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.extensions.losses import newton_steps
+
+N, D = 3000, 64
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(N, 3))
+ETA = np.sin(X[:, 0]) + 0.5 * X[:, 1] * X[:, 2]
+TARGETS = {
+    "logistic": (RNG.random(N) < 1 / (1 + np.exp(-2 * ETA))) * 1.0,
+    "poisson": RNG.poisson(np.exp(ETA)) * 1.0,
+    "gamma": RNG.gamma(2.0, np.exp(ETA) / 2),
+    "tweedie:1.5": np.where(RNG.random(N) < 0.3, 0.0, RNG.gamma(2.0, np.exp(ETA))),
+    "huber": ETA + 0.3 * RNG.standard_t(1.5, size=N),
+    "quantile:0.2": ETA + 0.3 * RNG.standard_t(3, size=N),
+}
+WEIGHTS = RNG.integers(1, 4, N).astype(float)
+
+
+def model(loss, **how):
+    given = {"n_components": D, "kernel": "gaussian", "precision": "double", **how}
+    return RandomFeatureRegressor(loss, **given)
+
+
+def of_sklearn(loss, alpha, weight):
+    """Return the estimator of scikit-learn with this objective, which needs more iterations."""
+    newton = {"tol": 1e-12, "max_iter": 1000, "solver": "newton-cholesky"}
+    return {
+        "logistic": linear_model.LogisticRegression(C=1 / alpha, **newton),
+        "poisson": linear_model.PoissonRegressor(alpha=alpha / weight, **newton),
+        "gamma": linear_model.GammaRegressor(alpha=alpha / weight, **newton),
+        "tweedie:1.5": linear_model.TweedieRegressor(
+            power=1.5, alpha=alpha / weight, link="log", **newton
+        ),
+        "huber": linear_model.HuberRegressor(alpha=alpha, epsilon=1.35, tol=1e-8, max_iter=10_000),
+    }[loss]
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize("loss", [name for name in TARGETS if name != "quantile:0.2"])
+def test_the_objective_is_that_of_scikit_learn(loss, weights):
+    y, s = TARGETS[loss], np.ones(N) if weights is None else weights
+    mine = model(loss).fit(X, y, weights)
+    alpha, features = mine.alpha_, mine.transform(X)
+    theirs = of_sklearn(loss, alpha, s.sum()).fit(features, y, s)
+    scale = {"scale": theirs.scale_} if loss == "huber" else {}
+
+    def objective(coef, intercept, **scale):
+        own = mine.model_.losses[0]
+        own = type(own)(**{**vars(own), **scale})
+        return s @ own.values(y, features @ coef + intercept) + alpha / 2 * coef @ coef
+
+    found = objective(mine.coef_, mine.intercept_)
+    expected = objective(theirs.coef_.ravel(), float(np.ravel(theirs.intercept_)[0]), **scale)
+    assert found <= expected * (1 + 1e-6)
+    assert mine.report_["passes"] <= 10  # that of columns and that of losses are two
+    assert mine.report_["objective"] == pytest.approx(found, rel=1e-5)
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
+def test_pinball_losses_are_those_of_scikit_learn(level):
+    y = TARGETS["quantile:0.2"][:800]
+    few = {"n_components": 16, "alpha": 1e-4}
+    mine = model(f"quantile:{level}", **few).fit(X[:800], y)
+    features = mine.transform(X[:800])
+    theirs = linear_model.QuantileRegressor(quantile=level, alpha=0.0).fit(features, y)
+    best = mean_pinball_loss(y, theirs.predict(features), alpha=level)
+    assert mean_pinball_loss(y, mine.predict(X[:800]), alpha=level) <= 1.005 * best
+
+
+def test_errors_are_those_of_scikit_learn():
+    train, test = slice(2000), slice(2000, None)
+    for loss, score in {
+        "poisson": lambda y, p: d2_tweedie_score(y, p, power=1),
+        "gamma": lambda y, p: d2_tweedie_score(y, p, power=2),
+    }.items():
+        y = TARGETS[loss]
+        fitted = model(loss).fit(X[train], y[train])
+        found = fitted.evaluate(X[test], y[test])
+        assert found["d2"] == pytest.approx(score(y[test], fitted.predict(X[test])), abs=1e-9)
+    y = TARGETS["logistic"]
+    fitted = model("logistic").fit(X[train], y[train])
+    found = fitted.evaluate(X[test], y[test])
+    assert found["log_loss"] == pytest.approx(log_loss(y[test], fitted.predict(X[test])))
+    y = TARGETS["quantile:0.2"]
+    fitted = model("quantile:0.2").fit(X[train], y[train])
+    found, predicted = fitted.evaluate(X[test], y[test]), fitted.predict(X[test])
+    assert found["coverage"] == pytest.approx(np.mean(y[test] <= predicted))
+    assert found["d2"] == pytest.approx(d2_pinball_score(y[test], predicted, alpha=0.2), abs=0.01)
+
+
+def test_held_out_losses_are_near_those_of_refits():
+    for loss in ("poisson", "logistic", "gamma"):
+        y = TARGETS[loss]
+        whole = model(loss, fold_by="blocks").fit(X, y)
+        name = {"logistic": "log_loss"}.get(loss, "deviance")
+        parts = np.array_split(np.arange(N), 5)
+        lost = 0.0
+        for part in parts:
+            others = np.setdiff1d(np.arange(N), part)
+            one = model(loss, alpha=whole.alpha_).fit(X[others], y[others])
+            lost += len(part) * one.evaluate(X[part], y[part])[name]
+        assert whole.report_[f"cv_{name}"] == pytest.approx(lost / N, rel=0.02)
+
+
+def test_quantiles_do_not_cross_and_hold_their_share():
+    y = TARGETS["quantile:0.2"]
+    fitted = model("quantile:0.05,0.5,0.95").fit(X, y)
+    predicted = fitted.predict(X)
+    assert predicted.shape == (N, 3)
+    assert (np.diff(predicted, axis=1) >= 0).all()
+    np.testing.assert_allclose(fitted.report_["cv_coverage"], [0.05, 0.5, 0.95], atol=0.02)
+
+
+def test_an_exposure_is_a_weight_of_rates():
+    exposure = RNG.uniform(0.2, 2.0, N)
+    claims = RNG.poisson(exposure * np.exp(ETA)) * 1.0
+    mine = model("poisson").fit(X, claims / exposure, exposure)
+    coef, level, features = mine.coef_, mine.intercept_, mine.transform(X)
+
+    def gradient(coef, level):
+        residuals = (
+            exposure * np.exp(features @ coef + level) - claims
+        )  # of an offset log(exposure)
+        return np.append(features.T @ residuals + mine.alpha_ * coef, residuals.sum())
+
+    assert np.abs(gradient(coef, level)).max() < 1e-4 * np.abs(gradient(0 * coef, 0.0)).max()
+
+
+def test_standard_deviations_are_those_of_new_targets():
+    for loss in ("poisson", "gamma"):
+        y = TARGETS[loss]
+        fitted = model(loss).fit(X[:2000], y[:2000])
+        mean, deviation = fitted.predict(X[2000:], return_std=True)
+        assert np.mean(((y[2000:] - mean) / deviation) ** 2) == pytest.approx(1.0, abs=0.2)
+    with pytest.raises(ParameterError, match="quantile:Q,Q"):
+        model("huber").fit(X, TARGETS["huber"]).predict(X, return_std=True)
+
+
+@pytest.mark.parametrize("loss", ["gamma", "quantile:0.1,0.9", "huber"])
+def test_models_come_back_from_files(loss, tmp_path):
+    fitted = model(loss).fit(X, TARGETS.get(loss, TARGETS["quantile:0.2"]))
+    fitted.save(tmp_path / "model.h5")
+    again = streamkern.load(tmp_path / "model.h5")
+    assert again.loss == fitted.model_.words
+    assert (again.predict(X) == fitted.predict(X)).all()
+    assert again.evaluate(X, TARGETS["gamma"]) == fitted.evaluate(X, TARGETS["gamma"])
+
+
+def test_a_fit_goes_on_from_a_model():
+    y = TARGETS["poisson"]
+    first = model("poisson").fit(X, y)
+    more = np.vstack([X, X[:50]]), np.append(y, y[:50])
+    again = model("poisson").fit(*more, like=first)
+    assert again.report_["passes"] <= 5
+    fresh = model("poisson", alpha=again.alpha_).fit(*more)
+    assert again.report_["deviance"] == pytest.approx(fresh.report_["deviance"], rel=0.02)
+    with pytest.raises(ParameterError, match="begins only at a model of the same"):
+        model("gamma").fit(X, y + 1, like=first)
+
+
+def fitted_bits(loss):
+    fitted = model(loss, precision="single").fit(X, TARGETS[loss])
+    return fitted.coef_.tobytes(), fitted.report_["passes"]
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_the_same_bits_of_any_workers():
+    expected = fitted_bits("poisson")
+    for n_workers in (1, 3):
+        with (
+            LocalCluster(n_workers, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster),
+        ):
+            assert fitted_bits("poisson") == expected
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_a_stopped_fit_goes_on_in_the_step_where_it_was(tmp_path, monkeypatch):
+    expected = model("huber").fit(X, TARGETS["huber"])
+    n_steps = expected.report_["passes"] - 2
+    assert n_steps >= 5
+    read, n_read = newton_steps.sum_features, []
+
+    def stopping(context, *given):
+        if context.checkpoint is not None:
+            n_read.append(1)
+            if len(n_read) == 5:
+                raise KeyboardInterrupt
+        return read(context, *given)
+
+    monkeypatch.setattr(newton_steps, "sum_features", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        model("huber").fit(X, TARGETS["huber"], checkpoint=tmp_path / "saved")
+    found = model("huber").fit(X, TARGETS["huber"], checkpoint=tmp_path / "saved")
+    assert found.report_["resumed_shards"] > 4
+    assert (found.coef_ == expected.coef_).all()
+
+
+def test_sums_of_a_loss_are_not_kept():
+    fitted = model("poisson").fit(X, TARGETS["poisson"])
+    for call in (fitted.moments, fitted.update, fitted.forget):
+        with pytest.raises(ParameterError, match="weighted by the coefficients"):
+            call(X, TARGETS["poisson"])
+    with pytest.raises(ParameterError, match="weighted by the coefficients"):
+        fitted.solve(streamkern.RandomFeatureRidge(n_components=D).moments(X, TARGETS["poisson"]))
+    with pytest.raises(ParameterError, match="tune chooses by squared errors"):
+        fitted.tune(X, TARGETS["poisson"])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"alpha": "gcv"}, {"n_components": "auto"}, {"precision": "int8"}, {"feature_map": "grid"}],
+)
+def test_what_reweighted_passes_do_not_have_is_refused(asked):
+    with pytest.raises(ParameterError, match="weigh anew in every pass"):
+        model("poisson", **asked).fit(X, TARGETS["poisson"])
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore:.*may fall by")
+def test_hard_targets_are_fitted_or_refused_in_a_sentence():
+    few = X[:200]
+    apart = (few[:, 0] > 0) * 1.0
+    found = model("logistic").fit(few, apart)
+    assert np.isfinite(found.coef_).all()
+    assert ((found.predict(few) > 0.5) == apart).all()
+    low = model("quantile:0.001").fit(few, TARGETS["quantile:0.2"][:200])
+    assert np.mean(TARGETS["quantile:0.2"][:200] <= low.predict(few)) <= 0.05
+    for loss, y in {"poisson": np.zeros(200), "logistic": np.ones(200)}.items():
+        with pytest.raises(DataError, match=r"nothing to learn|all targets are"):
+            model(loss).fit(few, y)
+    with pytest.raises(ParameterError, match="one target"):
+        model("poisson").fit(X, np.column_stack([TARGETS["poisson"]] * 2))
+    with pytest.raises(DataError, match="infinite"):
+        model("poisson").fit(few, np.append(np.inf, TARGETS["poisson"][1:200]))
+
+
+def test_classes_by_the_logistic_loss():
+    labels = np.where(TARGETS["logistic"] > 0, "yes", "no")
+    squares = RandomFeatureClassifier(n_components=D).fit(X[:2000], labels[:2000])
+    found = RandomFeatureClassifier(n_components=D, loss="logistic").fit(X[:2000], labels[:2000])
+    scores = model("logistic", precision="single", kernel="auto")
+    scores = scores.fit(X[:2000], TARGETS["logistic"][:2000])
+    np.testing.assert_allclose(found.predict_proba(X)[:, 1], scores.predict(X), atol=0.02)
+    errors = [each.evaluate(X[2000:], labels[2000:])["log_loss"] for each in (found, squares)]
+    assert errors[0] < errors[1] + 0.01
+    with pytest.raises(ParameterError, match="log-odds"):
+        RandomFeatureClassifier(loss="logistic", calibration="isotonic").fit(X, labels)
+
+
+def test_more_classes_than_two_are_each_against_the_rest(tmp_path):
+    labels = np.digitize(ETA + 0.5 * RNG.normal(size=N), [-0.5, 0.5])
+    found = RandomFeatureClassifier(n_components=D, loss="logistic").fit(X, labels)
+    p = found.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert log_loss(labels, p) < 0.9
+    found.save(tmp_path / "classes.h5")
+    again = streamkern.load(tmp_path / "classes.h5")
+    assert again.loss == "logistic"
+    assert (again.predict_proba(X) == p).all()
+
+
+def test_a_fit_that_does_not_end_says_so(monkeypatch):
+    monkeypatch.setattr("streamkern.extensions.losses.reweighted_fit._PASSES", 1)
+    with pytest.warns(StreamkernWarning, match="may fall by"):
+        model("quantile:0.5").fit(X, TARGETS["quantile:0.2"])
