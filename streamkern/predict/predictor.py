@@ -35,35 +35,21 @@ _SMALLEST, _LARGEST = 1e-25, 1e25
 _LARGEST_EXPONENT = 709.0
 
 
-def _identity(_values: Floats) -> None:
-    """Leave values as they are."""
-
-
-def _exponential(values: Floats) -> None:
-    np.exp(np.minimum(values, _LARGEST_EXPONENT), out=values)
-
-
-def _logistic(values: Floats) -> None:
-    np.exp(np.minimum(-values, _LARGEST_EXPONENT), out=values)
-    values += 1.0
-    np.divide(1.0, values, out=values)
-
-
-def _ascending(values: Floats) -> None:
-    """Put quantiles of one row in order: they are none the worse for it.
+def _ascending(values: Floats) -> Floats:
+    """Return quantiles of one row in order: they are none the worse for it.
 
     Chernozhukov, Fernandez-Val and Galichon (2010), "Quantile and probability curves without
     crossing".
     """
-    values.sort(axis=1)
+    return np.sort(values, axis=1)
 
 
-# What makes means of linear functions (n, q), in place, by the name of the link function.
-MEANS: dict[str, Callable[[Floats], None]] = {
+# What makes means of linear functions (n, q), by the name of the link function.
+MEANS: dict[str, Callable[[Any], Any]] = {
+    "identity": lambda values: values,
+    "log": lambda values: np.exp(np.minimum(values, _LARGEST_EXPONENT)),
+    "logit": lambda values: 1.0 / (1.0 + np.exp(np.minimum(-values, _LARGEST_EXPONENT))),
     "sorted": _ascending,
-    "identity": _identity,
-    "log": _exponential,
-    "logit": _logistic,
 }
 
 
@@ -163,7 +149,7 @@ class Predictor(Uncached, RowFunction):
 
         def linked(X: Array, out: Floats) -> None:
             write(X, out)
-            MEANS[self.link](out)
+            out[:] = MEANS[self.link](out)
             if self.limits is not None:
                 np.clip(out, *self.limits, out=out)  # NaN stays
 

@@ -17,7 +17,7 @@ from streamkern.extensions.export.table_graphs import table_rows
 from streamkern.features import KernelColumns
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.intervals import POWERS, RANKS, TENTHS, Interval
-from streamkern.predict.predictor import Predictor
+from streamkern.predict.predictor import MEANS, Predictor
 from streamkern.runtime.memory import in_words
 from streamkern.storage.outputs import replacing
 
@@ -27,6 +27,7 @@ _DOUBLE: Any = np.dtype(np.float64)
 _PRECISIONS = {"single": np.dtype(np.float32), "double": _DOUBLE}
 _OUTPUTS = {
     "RandomFeatureClassifier": "y_proba",
+    "RandomFeatureRegressor": "y_pred",
     "RandomFeatureRidge": "y_pred",
     "RandomFeaturePCA": "scores",
 }
@@ -56,7 +57,7 @@ def to_onnx(
 
     Parameters
     ----------
-    model : RandomFeatureRidge, RandomFeatureClassifier or RandomFeaturePCA
+    model : RandomFeatureRidge, RandomFeatureRegressor, RandomFeatureClassifier or RandomFeaturePCA
         Fitted.
     path : path
     precision : {'single', 'double'}, optional
@@ -98,8 +99,9 @@ def exported(
     output = _OUTPUTS.get(getattr(fitted, "estimator", ""))
     if output is None:
         raise ParameterError(
-            f"{file[0]} is of a fitted RandomFeatureRidge, RandomFeatureClassifier or "
-            f"RandomFeaturePCA, not of {type(fitted).__name__}; fit one first."
+            f"{file[0]} is of a fitted RandomFeatureRidge, RandomFeatureRegressor, "
+            f"RandomFeatureClassifier or RandomFeaturePCA, not of {type(fitted).__name__}; fit one "
+            f"first."
         )
     if output != "y_pred" and (return_std or interval is not None):
         raise ParameterError("deviations and intervals are of regressions; leave both out.")
@@ -117,6 +119,13 @@ def exported(
     if rule is not None:
         total, width = _probabilities(rule, total), len(rule.classes)
         graph.facts["classes"] = json.dumps(rule.classes.as_dict()["values"])
+    elif predictor.link == "sorted" or (return_std and predictor.link != "identity"):
+        raise ParameterError(
+            f"{file[0]} is of means, or of one quantile, without deviations; leave these out, or "
+            f"export one quantile after another."
+        )
+    elif predictor.link != "identity":
+        total = MEANS[predictor.link](total) + (total - total)
     given = {output: _clipped(total, predictor)}
     if return_std:
         deviation = Deviation.of(fitted.feature_map, fitted.normal_equations)
@@ -210,7 +219,7 @@ def _probabilities(rule: Any, scores: Any) -> Any:
 
 def _log_odds(calibrator: Any, scores: Any) -> Any:
     """Return the odds of classes by their scores, as the calibrator of that name has them."""
-    if calibrator.name == "sigmoid":
+    if calibrator.name in ("sigmoid", "logistic"):
         return calibrator.log_odds(scores)
     if calibrator.name == "none":
         odds = calibrator.log_odds(scores)

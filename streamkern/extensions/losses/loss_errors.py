@@ -33,10 +33,9 @@ class LossErrors(PredictionErrors):
 
     def add(self, rows: Block, predicted: Floats) -> None:
         y, weights = targets_of(rows, self.column, are_signs=self.are_signs), rows.each_weight()
-        etas, means = predicted.copy(), predicted.copy()
-        MEANS[self.link](means)
+        etas, means = predicted, MEANS[self.link](predicted)
         if self.limits is not None:
-            np.clip(means, *self.limits, out=means)
+            means = np.clip(means, *self.limits)
         if self.link == "sorted":
             etas = means
         for k, loss in enumerate(self.losses):

@@ -349,3 +349,25 @@ def test_a_model_in_single_precision_has_a_file_in_it(scale, file, tmp_path):
     X, y = rows()
     model = ridge(kernel=Gaussian(scale), precision="single").fit(X, y[:, 0])
     assert apart(model, tmp_path / file, X, None) < 1e-4
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".c"])
+@pytest.mark.parametrize("loss", ["poisson", "logistic", "quantile:0.3"])
+def test_means_of_other_losses_are_given(loss, suffix, tmp_path):
+    X, y = rows()
+    wave = y[:, 0]
+    y = {"logistic": wave > 50, "poisson": np.round(np.exp(wave - 50))}.get(loss, wave)
+    how = {"n_components": 64, "alpha": 1e-2}
+    fitted = streamkern.RandomFeatureRegressor(loss, **how).fit(X, np.asarray(y, float))
+    assert apart(fitted, tmp_path / f"model{suffix}", X, "double") < 1e-5
+    both = streamkern.RandomFeatureRegressor("quantile:0.1,0.9", **how).fit(X, wave)
+    with pytest.raises(ParameterError, match="one quantile after another"):
+        streamkern.to_onnx(both, tmp_path / "both.onnx")
+
+
+def test_classes_by_the_logistic_loss_are_given(tmp_path):
+    X, y = rows()
+    fitted = RandomFeatureClassifier(n_components=64, loss="logistic").fit(X, y[:, 0] > 50)
+    streamkern.to_onnx(fitted, tmp_path / "model.onnx", precision="double")
+    found = answers(tmp_path / "model.onnx", X)
+    np.testing.assert_allclose(found, fitted.predict_proba(X), atol=1e-6)
