@@ -33,7 +33,7 @@ def sum_features(
     report |= {"metric": metric} | sums.facts
     if learnt is not None:
         report = learnt.reported(report)
-    sampled = weighting is None and not source.sparse_row_bytes
+    sampled = not source.sparse_row_bytes
     how = feature_map, kernel, summary.sample
     return DataMoments(
         folds=sums.folds,

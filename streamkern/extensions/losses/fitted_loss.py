@@ -153,7 +153,7 @@ def fitted_loss(
     """Return the model of a regression that is linear in the features."""
     held = {name: value for name, value in vars(ridge).items() if name in _FIELDS}
     model = FittedLoss(**held, losses=losses, constants=constants)
-    report = model.report | {"loss": model.words}
+    report = model.report | {"loss": model.loss}
     return replace(model, predictor=model.linked, report=report, moments=None)
 
 
@@ -178,10 +178,10 @@ class FittedLoss(FittedRidge):
 
     def estimator_parameters(self) -> dict[str, Any]:
         given = self.parameters.values().items()
-        return {name: v for name, v in given if name not in NOT_OURS} | {"loss": self.words}
+        return {name: v for name, v in given if name not in NOT_OURS} | {"loss": self.loss}
 
     @property
-    def words(self) -> str:
+    def loss(self) -> str:
         """The losses as options name them."""
         first, *others = (loss.words for loss in self.losses)
         return ",".join([first, *(each.partition(":")[2] for each in others)])
@@ -197,7 +197,7 @@ class FittedLoss(FittedRidge):
         """Those of the last step, or ParameterError where they tell no deviations."""
         if self.report.get("dispersion") is None:
             raise ParameterError(
-                f"standard deviations are of distributions, which the loss {self.words} has none "
+                f"standard deviations are of distributions, which the loss {self.loss} has none "
                 f"of; fit quantile:Q,Q of the two ends of intervals."
             )
         return super().normal_equations
@@ -210,9 +210,8 @@ class FittedLoss(FittedRidge):
 
     def measure(self, *, as_fitted: bool = False) -> LossErrors:  # noqa: ARG002
         plain = tuple(loss.plain for loss in self.losses)
-        predictor = self.predictor
-        how: Any = {"link": predictor.link, "limits": predictor.limits}
-        return LossErrors(len(plain), losses=plain, constants=self.constants, **how)
+        how: Any = {"link": self.predictor.link, "constants": self.constants}
+        return LossErrors(len(plain), losses=plain, **how)
 
     def evaluate(self, source: Source) -> dict[str, Any]:
         """Compare predictions with targets, in one pass."""
@@ -224,7 +223,7 @@ class FittedLoss(FittedRidge):
             )
         predictor = self.predictor
         predictor.check((source.n_samples, source.n_features))
-        empty, skip = Evaluation(predictor.linear, self.measure()), self.parameters.skips_bad_rows
+        empty, skip = Evaluation(predictor, self.measure()), self.parameters.skips_bad_rows
         row_bytes = 8 * predictor.n_components
         result, found, _ = scored(source, empty, empty, row_bytes, "evaluate", skip)
         (errors,) = found.measures
@@ -233,7 +232,7 @@ class FittedLoss(FittedRidge):
         return {
             "rows": result.n_rows,
             "skipped_rows": result.n_skipped,
-            "loss": self.words,
+            "loss": self.loss,
             **errors.figures(),
             **{name: v[0].item() if len(v) == 1 else v.tolist() for name, v in said.items()},
             "baseline": {"rmse": spread},
@@ -255,7 +254,7 @@ class FittedLoss(FittedRidge):
     def diagnose(self, source: Source, *, n_largest: int = 10) -> Any:  # noqa: ARG002
         raise ParameterError(
             f"errors of rows without themselves are of least squares, not of the loss "
-            f"{self.words}; evaluate rows that were held out."
+            f"{self.loss}; evaluate rows that were held out."
         )
 
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -3,25 +3,31 @@
 from typing import Any
 
 import numpy as np
+from scipy.special import logit
 
 from streamkern._typing import Floats
 from streamkern.extensions.losses.losses import Loss
 from streamkern.extensions.losses.working_rows import targets_of
 from streamkern.predict.evaluation import PredictionErrors
-from streamkern.predict.predictor import MEANS
 from streamkern.sources import Block
 from streamkern.statistics import total
 
+# Linear functions of means, which are no nearer to the ends than digits tell.
+_LEAST = np.finfo(float).tiny
+_ENDS = np.finfo(float).eps, 1.0 - np.finfo(float).epsneg
+_INVERSES = {
+    "identity": lambda means: means,
+    "sorted": lambda means: means,
+    "log": lambda means: np.log(np.maximum(means, _LEAST)),
+    "logit": lambda means: logit(np.clip(means, *_ENDS)),
+}
+
 
 class LossErrors(PredictionErrors):
-    """Errors of linear functions (n, q) of one target, of a loss each.
-
-    Squared errors are those of means, in the units of the target.
-    """
+    """Errors of means or quantiles (n, q) of one target, of a loss each."""
 
     losses: tuple[Loss, ...] = ()
     link: str = "identity"
-    limits: tuple[float, float] | None = None
     constants: tuple[float, ...] = ()  # functions that are best for all rows of the fit alike
     column: int = 0  # of the targets
     are_signs: bool = False
@@ -33,21 +39,17 @@ class LossErrors(PredictionErrors):
 
     def add(self, rows: Block, predicted: Floats) -> None:
         y, weights = targets_of(rows, self.column, are_signs=self.are_signs), rows.each_weight()
-        etas, means = predicted, MEANS[self.link](predicted)
-        if self.limits is not None:
-            means = np.clip(means, *self.limits)
-        if self.link == "sorted":
-            etas = means
+        etas = _INVERSES[self.link](predicted)
         for k, loss in enumerate(self.losses):
             constant = np.full(len(y), 0.0 if loss.mean_is_best else self.constants[k])
             self.lost[k] += weights @ loss.plain.values(y, etas[:, k])
             self.of_constants[k] += weights @ loss.plain.values(y, constant)
             with np.errstate(divide="ignore", invalid="ignore"):
-                variance = loss.variance(means[:, k])
-                self.pearson[k] += weights @ (np.square(y - means[:, k]) / variance)
-            self.below[k] += weights @ (y <= means[:, k])
+                variance = loss.variance(predicted[:, k])
+                self.pearson[k] += weights @ (np.square(y - predicted[:, k]) / variance)
+            self.below[k] += weights @ (y <= predicted[:, k])
         every = np.repeat(y[:, None], self.n_targets, axis=1)
-        super().add(Block(rows.X, every, rows.start, rows.weights, rows.rows), means)
+        super().add(Block(rows.X, every, rows.start, rows.weights, rows.rows), predicted)
 
     @property
     def loss(self) -> Floats:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamkern.cli.options import refuse_given
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def problem(options: dict[str, Any], moments: Any) -> "LossRegression | None":  
     """Return the regression of the loss that is asked for, None of squares and of classes."""
     if options.get("loss", "squared") == "squared" or options.get("classify"):
         return None
+    refuse_given(("report",), "is a page of least squares; leave it out, and use `evaluate`.")
     from streamkern.extensions.losses.fitted_loss import FittedLoss, LossRegression
     from streamkern.extensions.losses.losses import are_alike, losses_of
 

@@ -1,6 +1,7 @@
 """Regression with other losses by random features, as scikit-learn's users meet it."""
 
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 from sklearn.base import RegressorMixin
@@ -87,6 +88,18 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         With `return_std` the standard deviations of new targets come too, of distributions.
         """
         return self.model_.predict(self._rows(X), return_std=return_std)
+
+    def predict_to_hdf5(
+        self, X: Any, path: str | Path, *, return_std: bool = False, force: bool = False
+    ) -> int:
+        """Predict the rows of a source or an array into the dataset `y_pred` of a new HDF5 file.
+
+        With `return_std`, a dataset `y_std` holds the standard deviations of new targets.  Returned
+        is how many rows were predicted as NaN, because `on_bad_rows` is 'skip'.
+        """
+        source = self._source(X, targets=False)
+        how: Any = {"return_std": return_std, "force": force}
+        return int(self._current_model.predict_to_hdf5(source, path, **how))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

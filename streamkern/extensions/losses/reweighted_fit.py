@@ -29,7 +29,7 @@ from streamkern.statistics import Composite
 _PASSES = 12
 # What is said of losses; of a report, what is counted in every pass, and what is of one function.
 FIGURES = ("deviance", "log_loss", "huber_loss", "pinball", "d2", "coverage")
-_COUNTED = ("passes", "retried_shards", "resumed_shards")
+_COUNTED = ("retried_shards", "resumed_shards")
 _OF_ONE = ("objective", "objective_left", "alpha", "effective_dof", "train_rmse", "cv_rmse")
 
 
@@ -91,11 +91,12 @@ def _result(steps: Steps, context: FitContext, parameters: Parameters) -> Fitted
         ridge = ridge_result(path, parameters)
     begun = time.perf_counter()
     of_rows: Any = {"column": rows.column, "are_signs": rows.are_signs}
-    of_rows |= {"limits": parameters.target_range, "constants": (steps.constant,)}
-    empty = LossErrors(1, losses=(loss.plain,), link=loss.link, **of_rows)
-    folds, measured = folds_of(ridge), [Evaluation(ridge.predictor.linear, empty)]
+    of_rows |= {"link": loss.link, "constants": (steps.constant,)}
+    empty = LossErrors(1, losses=(loss.plain,), **of_rows)
+    means = replace(ridge, predictor=replace(ridge.predictor, link=loss.link))
+    folds, measured = folds_of(means), [Evaluation(means.predictor, empty)]
     if folds is not None:
-        measured.append(Evaluation(unseen_by(ridge, folds).held_out, empty))
+        measured.append(Evaluation(unseen_by(means, folds).held_out, empty))
     passed = context.read(Composite(*measured), "losses")
     own, *unseen = (part.measures[0] for part in passed.statistic.parts)
     before = sum(each["seconds"]["pass"] for each in reports[:-1])
@@ -114,7 +115,7 @@ def _result(steps: Steps, context: FitContext, parameters: Parameters) -> Fitted
         "dispersion": _dispersion(loss, own, ridge.report["effective_dof"]),
         "objective": float(steps.objective - steps.expected),
         "objective_left": float(steps.left),
-        "note": "",
+        "note": path.given.crowding_note,
     }
     tell_of_solution(report)
     outcome = replace(ridge.outcome, cv_rmse=report["cv_rmse"])
@@ -143,6 +144,7 @@ def _joined(ridges: Sequence[FittedRidge]) -> FittedRidge:
     of_each = [name for name in first.report if name in _OF_ONE or name.endswith(FIGURES)]
     report = first.report | {name: [each[name] for each in reports] for name in of_each}
     report |= {name: sum(each[name] for each in reports) for name in _COUNTED}
+    report["passes"] = 1 + sum(each["passes"] - 1 for each in reports)  # columns are read once
     spent = ("pass", "solve", "losses")
     more = {name: sum(each["seconds"][name] for each in reports[1:]) for name in spent}
     report = with_seconds(report, **more)

@@ -11,7 +11,9 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+import streamkern
 from streamkern._version import __version__
+from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
 from streamkern.estimators.loading import fitted_model, rows_of
 from streamkern.extensions.report import (
@@ -28,7 +30,6 @@ from streamkern.models import report_rows
 from streamkern.models.fitted_model import LIBRARIES
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.fit_report import FitReport
-from streamkern.parameters.parameters import Parameters
 from streamkern.registry import tables
 from streamkern.runtime.memory import in_words
 from streamkern.runtime.threads import processor
@@ -88,6 +89,11 @@ def write_report(
     """
     fitted = fitted_model(model, "a report is")
     check_output(path, force=force)
+    if (loss := getattr(fitted, "loss", "squared")) != "squared":
+        raise ParameterError(
+            f"a page is of least squares, but the loss is {loss}; `report_`, `streamkern show` and "
+            f"`evaluate` tell of it."
+        )
     source, found = None, None
     is_classifier = hasattr(fitted, "rule")
     if X is not None:
@@ -141,7 +147,7 @@ def _page(model: Any, found: Validation | None) -> dict[str, Any]:
 def _constructor(model: Any) -> str:
     """Return the estimator of a model with the parameters that are not the usual ones."""
     given = model.estimator_parameters()
-    usual = Parameters().values() | {"class_weight": None, "calibration": "auto"}
+    usual = getattr(streamkern, model.estimator)().get_params(deep=False)
     named = [f"{each}={given[each]!r}" for each in given if repr(given[each]) != repr(usual[each])]
     return f"{model.estimator}({', '.join(named)})"
 

@@ -151,7 +151,7 @@ def test_models_come_back_from_files(loss, tmp_path):
     fitted = model(loss).fit(X, TARGETS.get(loss, TARGETS["quantile:0.2"]))
     fitted.save(tmp_path / "model.h5")
     again = streamkern.load(tmp_path / "model.h5")
-    assert again.loss == fitted.model_.words
+    assert again.loss == fitted.model_.loss
     assert (again.predict(X) == fitted.predict(X)).all()
     assert again.evaluate(X, TARGETS["gamma"]) == fitted.evaluate(X, TARGETS["gamma"])
 
@@ -273,3 +273,19 @@ def test_a_fit_that_does_not_end_says_so(monkeypatch):
     monkeypatch.setattr("streamkern.extensions.losses.reweighted_fit._PASSES", 1)
     with pytest.warns(StreamkernWarning, match="may fall by"):
         model("quantile:0.5").fit(X, TARGETS["quantile:0.2"])
+
+
+def test_a_page_of_squares_is_not_written_of_another_loss(tmp_path):
+    fitted = model("poisson").fit(X, TARGETS["poisson"])
+    classes = RandomFeatureClassifier(n_components=D, loss="logistic")
+    classes.fit(X, TARGETS["logistic"] > 0)
+    for each in (fitted, classes):
+        with pytest.raises(ParameterError, match="of least squares"):
+            streamkern.write_report(each, tmp_path / "page.html")
+
+
+def test_inputs_matter_by_the_squares_of_means():
+    fitted = model("poisson").fit(X, TARGETS["poisson"])
+    found = streamkern.permutation_importance(fitted, X, TARGETS["poisson"])["importances_mean"]
+    assert ((found > 0) & (found < 3)).all()
+    assert fitted.support(X[:5]).min() > 0.01
