@@ -60,6 +60,15 @@ class Classification(Problem):
     def is_logistic(self) -> bool:
         return self.loss == "logistic"
 
+    @property
+    def can_tune(self) -> bool:  # type: ignore[override]
+        return not self.is_logistic
+
+    def moments(self, *given: Any, **how: Any) -> DataMoments:
+        if self.is_logistic:
+            self._of_losses().check_moments(None)
+        return super().moments(*given, **how)
+
     def prepared(self, parameters: Parameters) -> Parameters:
         parameters = super().prepared(parameters)
         return self._of_losses().checked(parameters) if self.is_logistic else parameters

@@ -20,8 +20,8 @@ from streamkern.errors import DataError, ParameterError
 # The least curvature of one row, over the largest that its kind of loss usually has: flat tails
 # would send steps anywhere.
 _FLAT = 1e-6
-# Logarithms of means are taken no further than this.
-_FAR = 300.0
+# Logarithms of means are taken no further than this: single precision holds the squares of more.
+_FAR = 60.0
 # Of the quantile loss: its first width and its last, over the spread of the residuals, and how many
 # passes have the first.
 _WIDEST, _NARROWEST, _WIDE = 0.5, 0.06, 2

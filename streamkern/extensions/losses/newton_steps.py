@@ -201,7 +201,8 @@ class Steps:
         loss = self.rows.loss.begun(y - eta, sample.weights)
         self.rows = replace(self.rows, loss=loss, judge=loss)
         if isinstance(given.alpha, str):
-            return replace(given, alpha=path.solved.solution.alpha, alphas=None)
+            parameters = replace(given, one_standard_error=False, alphas=None)
+            return replace(parameters, alpha=path.solved.solution.alpha)
         return given
 
     def _keep_grid(self, path: RidgePath, parameters: Parameters) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from sklearn.base import RegressorMixin
 
-from streamkern.errors import ParameterError
 from streamkern.estimators.conventions import initializer
 from streamkern.estimators.docstrings import documented
 from streamkern.estimators.feature_estimator import FeatureEstimator
@@ -68,13 +67,6 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         if isinstance(model, FittedLoss) and are_alike(model.losses, losses):
             start = model
         return LossRegression(losses, start)
-
-    def tune(self, *_: Any, **__: Any) -> Any:
-        """Raise ParameterError: the search goes by squared errors."""
-        raise ParameterError(
-            "tune chooses by squared errors; tune a RandomFeatureRidge, and give the kernel, map "
-            "and scale that it chose."
-        )
 
     def update(self, *_: Any, **__: Any) -> Any:
         """Raise ParameterError: sums are weighted by the coefficients, and are not kept."""

@@ -76,13 +76,17 @@ class WorkingFolds(FoldStatistics):
     facts: Floats = total("weighting.loss.n_facts")
 
     def weighed(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        rows: Any = self.weighting
         for block in blocks:
-            weights, y = block.each_weight(), rows.targets(block)
-            before, here = rows.predictor.predict(block.X).T
-            with np.errstate(over="ignore"):
-                for i, step in enumerate(STEPS):
-                    eta = here if step == 1.0 else before + step * (here - before)
-                    self.losses[i] += weights @ rows.judge.values(y, eta)
-                self.facts += rows.loss.facts(y, here, weights)
-                yield rows.working(block, y, here)
+            yield self._working(block)
+
+    @np.errstate(over="ignore")
+    def _working(self, block: Block) -> Block:
+        rows: Any = self.weighting
+        weights, y = block.each_weight(), rows.targets(block)
+        before, here = rows.predictor.predict(block.X).T
+        for i, step in enumerate(STEPS):
+            eta = here if step == 1.0 else before + step * (here - before)
+            self.losses[i] += weights @ rows.judge.values(y, eta)
+        self.facts += rows.loss.facts(y, here, weights)
+        made: Block = rows.working(block, y, here)
+        return made

@@ -304,6 +304,11 @@ class SearchedFit:
 
 def search_job(problem: Problem, parameters: Parameters, **search: Any) -> Job:
     """Return what is known of a search before its rows, with what takes most memory."""
+    if not problem.can_tune:
+        raise ParameterError(
+            "tune chooses by squared errors, and this is another loss; tune without it, and fit "
+            "with the kernel, map and scale that were chosen."
+        )
     parameters = problem.prepared(parameters)
     solution = {"n_left_out": parameters.penalty.n_left_out}
     options = SearchedFit(parameters, **search).options

@@ -213,8 +213,12 @@ def test_sums_of_a_loss_are_not_kept():
             call(X, TARGETS["poisson"])
     with pytest.raises(ParameterError, match="weighted by the coefficients"):
         fitted.solve(streamkern.RandomFeatureRidge(n_components=D).moments(X, TARGETS["poisson"]))
-    with pytest.raises(ParameterError, match="tune chooses by squared errors"):
-        fitted.tune(X, TARGETS["poisson"])
+    classes = RandomFeatureClassifier(n_components=D, loss="logistic")
+    with pytest.raises(ParameterError, match="weighted by the coefficients"):
+        classes.moments(X, TARGETS["logistic"] > 0)
+    for each, y in ((fitted, TARGETS["poisson"]), (classes, TARGETS["logistic"] > 0)):
+        with pytest.raises(ParameterError, match="tune chooses by squared errors"):
+            each.tune(X, y)
 
 
 @pytest.mark.parametrize(
@@ -238,6 +242,8 @@ def test_hard_targets_are_fitted_or_refused_in_a_sentence():
     for loss, y in {"poisson": np.zeros(200), "logistic": np.ones(200)}.items():
         with pytest.raises(DataError, match=r"nothing to learn|all targets are"):
             model(loss).fit(few, y)
+    far = model("poisson", precision="single").fit(few, np.append(1e6, np.ones(199)))
+    assert np.isfinite(far.predict(few)).all()
     with pytest.raises(ParameterError, match="one target"):
         model("poisson").fit(X, np.column_stack([TARGETS["poisson"]] * 2))
     with pytest.raises(DataError, match="infinite"):
