@@ -147,7 +147,7 @@ def test_every_extension_is_in_the_table_with_modules_that_have_what_it_says():
         assert registry.command(name).name == name
     for name, each in registry.EXTENSIONS.items():
         for place, module in each.options.items():
-            assert registry.extension(name, module).OPTIONS[place]
+            assert place in registry.extension(name, module).OPTIONS
         for module in each.files.values():
             assert registry.extension(name, module).__doc__
         for declared, module in each.maps.items():

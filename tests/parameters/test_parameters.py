@@ -107,7 +107,7 @@ def test_text_that_is_no_value_is_refused_with_the_forms_that_are(line, sentence
 @pytest.mark.parametrize("command", ["fit", "tune"])
 def test_a_command_has_the_options_of_the_contract(command):
     text = CliRunner().invoke(main, [command, "--help-all"], terminal_width=200).output
-    more = {"fit": {"like", "boost"}, "tune": {"budget"}}[command]
+    more = {"fit": {"like", "boost", "loss"}, "tune": {"budget"}}[command]
     found = {word.strip(",") for word in text.split() if word.startswith("--")}
     in_help = {"--" + name for name in {*CONTRACT.split(), *more, "help-all"}}
     assert {name for name in found if f"  {name} " in text} == in_help
@@ -119,6 +119,7 @@ def test_choices_are_those_of_the_code():
     assert table["alpha"].form.split("|")[:-1] == list(CRITERIA)
 
 
+OF_A_CLASSIFIER = {"class_weight": None, "calibration": "auto", "loss": "squared"}
 BOOSTING = {
     "n_estimators": 10, "algorithm": "gentle", "learning_rate": 1.0, "class_weight": None,
 }  # fmt: skip
@@ -133,7 +134,7 @@ COMPONENTS = {
     ("name", "expected"),
     [
         ("RandomFeatureRidge", Parameters().values()),
-        ("RandomFeatureClassifier", OF_CLASSES | {"class_weight": None, "calibration": "auto"}),
+        ("RandomFeatureClassifier", OF_CLASSES | OF_A_CLASSIFIER),
         ("RandomFeatureAdaBoost", {"estimator": None} | BOOSTING),
         ("RandomFeaturePCA", COMPONENTS),
         ("ExactKernelRidge", None),
