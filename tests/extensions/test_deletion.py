@@ -69,7 +69,7 @@ def flags_of(options):
 
     for each in options:
         each(command)
-    return {option.opts[0] for option in command.__click_params__}
+    return {option.opts[0] for option in getattr(command, "__click_params__", ())}
 
 
 def check_without(name, deleted, run):
