@@ -51,7 +51,7 @@ def fit(console: Console, **options: Any) -> None:
         save_model(console, model, options, source)
     show_model(console, "Fitted", model, options["out"])
     given_more = like or options["checkpoint"] or shared.given_options(_CHOSEN)
-    for_people = problem.can_tune and not (console.quiet or console.as_json or console.log_json)
+    for_people = problem.is_squared and not (console.quiet or console.as_json or console.log_json)
     if for_people and not given_more and model.seconds["total"] < _SECONDS:
         console.note(
             "`streamkern tune --budget 3m` in place of `streamkern fit` would try other kernels, "

@@ -40,7 +40,8 @@ class Problem(ABC):
 
     reads_labels: ClassVar[bool] = False
     has_intervals: ClassVar[bool] = False
-    can_tune: ClassVar[bool] = True  # whether a search would be for the same model
+    # Whether it is least squares, whose sums say more, and which a search chooses by.
+    is_squared: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -96,6 +97,11 @@ class Problem(ABC):
         keep_moments: bool = False,
     ) -> Any:
         """Fit rows in two passes, and return the fitted model."""
+        if keep_moments and not self.is_squared:
+            raise ParameterError(
+                "sums of another loss than the squared one are weighted by the coefficients that "
+                "they were made at, and are not kept; leave keep_moments (--report) out."
+            )
         parameters = self.prepared(parameters)
         job, source = self.job(parameters, template), self.source(rows, parameters, template)
         if template is not None:

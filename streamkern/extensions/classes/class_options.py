@@ -57,7 +57,7 @@ OPTIONS = {
     ),
 }
 # What rounds take no part in: they have maps of their own, and votes for probabilities.
-_NOT_BOOSTED = ("like", "calibration", "report", "target_range")
+_NOT_BOOSTED = ("like", "calibration", "report", "target_range", "loss")
 
 
 def problem(options: dict[str, Any], moments: Any) -> "Classification | None":

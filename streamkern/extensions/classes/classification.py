@@ -61,7 +61,7 @@ class Classification(Problem):
         return self.loss == "logistic"
 
     @property
-    def can_tune(self) -> bool:  # type: ignore[override]
+    def is_squared(self) -> bool:  # type: ignore[override]
         return not self.is_logistic
 
     def moments(self, *given: Any, **how: Any) -> DataMoments:

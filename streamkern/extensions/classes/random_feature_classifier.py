@@ -132,7 +132,7 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         1, no folds are made for it, and the rows are read once less.
     loss : {'squared', 'logistic'}
         With 'logistic', scores are log-odds by themselves: logistic regression by Newton's steps,
-        three to eight passes, of more classes than two each against the rest, one after another.
+        two to twelve passes, of more classes than two each against the rest, one after another.
 
     References
     ----------

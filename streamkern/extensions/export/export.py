@@ -61,5 +61,6 @@ def export(console: Console, **options: Any) -> None:
         how["table"] = True
     output = write(model, out, precision=precision, force=options["force"], **how)
     n_bytes = Path(out).stat().st_size
-    console.line(f"{output} of X in {out}, {precision} precision, {in_words(n_bytes)}")
+    taken = "columns" if options["table"] else "X"
+    console.line(f"{output} of {taken} in {out}, {precision} precision, {in_words(n_bytes)}")
     console.result(facts | {kind: out, "output": output, "precision": precision, "bytes": n_bytes})

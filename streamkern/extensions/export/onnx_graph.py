@@ -63,13 +63,18 @@ class Graph:
         self.inputs: dict[str, tuple[Any, list[Any]]] = {}  # dtypes and shapes
         self.outputs: dict[str, tuple[Any, list[Any]]] = {}
         self.facts: dict[str, str] = {}
+        self.reserved: set[str] = set()  # names of inputs to come
 
     def __call__(self, operator: str, *values: Any, dtype: Any = None, **attributes: Any) -> Any:
         """Add a node, of values and of arrays that become constants of their dtype."""
         kind = next(each.dtype for each in values if isinstance(each, Value))
-        name = f"{operator.lower()}_{len(self.nodes)}"
+        name = self._free(f"{operator.lower()}_{len(self.nodes)}")
         self.nodes.append(Node(operator, [self._name(v, kind) for v in values], name, attributes))
         return Value(self, name, dtype or kind)
+
+    def _free(self, name: str) -> str:
+        """Return a name, or a longer one where the graph takes what is called so."""
+        return self._free(f"{name}_") if name in self.reserved else name
 
     def _name(self, value: Any, dtype: Any) -> str:
         if isinstance(value, str):
@@ -77,7 +82,8 @@ class Graph:
         return value.name if isinstance(value, Value) else self.constant(value, dtype)
 
     def constant(self, values: Any, dtype: Any) -> str:
-        array, name = np.ascontiguousarray(values, dtype=dtype), f"constant_{len(self.constants)}"
+        array = np.ascontiguousarray(values, dtype=dtype)
+        name = self._free(f"constant_{len(self.constants)}")
         self.constants[name] = array.reshape(np.shape(values))  # numbers stay numbers
         return name
 

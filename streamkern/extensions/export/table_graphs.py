@@ -19,6 +19,7 @@ def table_rows(graph: Graph, recipe: Recipe | None, dtype: Any) -> Any:
         raise ParameterError("the model is of no table; leave out table (--table).")
     values = recipe.as_dict()
     missing = [*values["missing"], ""]
+    graph.reserved = {column["name"] for column in values["columns"]}
     parts = [_inputs(graph, column, missing, dtype) for column in values["columns"]]
     rows = graph("Concat", *(each for part in parts for each in part), axis=1)
     return rows.astype(np.float32) if recipe.single else rows

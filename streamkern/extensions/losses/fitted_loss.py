@@ -41,7 +41,7 @@ class LossRegression(Problem):
     start: "FittedLoss | None" = None
     are_signs: bool = False  # targets are +1 and -1, of a class against the rest each
 
-    can_tune = False
+    is_squared = False
 
     @property
     def keeps_folds(self) -> bool:
@@ -62,6 +62,7 @@ class LossRegression(Problem):
             "n_components 'auto'": parameters.n_components == AUTO,
             "sparse": parameters.sparse is not None,
             "solver 'cg'": parameters.solver == "cg",
+            "per_target": parameters.per_target,
             "a trend": parameters.trend is not None,
             f"precision {parameters.precision!r}": parameters.precision not in ("single", "double"),
             "feature_map 'grid'": parameters.feature_map == "grid",
@@ -227,6 +228,8 @@ class FittedLoss(FittedRidge):
         row_bytes = 8 * predictor.n_components
         result, found, _ = scored(source, empty, empty, row_bytes, "evaluate", skip)
         (errors,) = found.measures
+        lowest, highest = float(errors.targets.minimum[0]), float(errors.targets.maximum[0])
+        self.losses[0].check(lowest, highest)
         said = {"rmse": errors.rmse, "mae": errors.mae, "r2": errors.r2}
         spread = float(np.sqrt(errors.targets.squares[0] / errors.weight))
         return {

@@ -69,8 +69,9 @@ class LossErrors(PredictionErrors):
                 best = loss.constant(np.array([mean]), np.array([self.weight]))
                 ones, twos = (_gain(loss, y, best) for y in (1.0, 2.0))
                 of_best[k] += self.weight * (ones * (2.0 - mean) + twos * (mean - 1.0))
+        varies = float(self.targets.maximum[0]) > float(self.targets.minimum[0])
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(of_best > 0, 1.0 - self.lost / of_best, 0.0)
+            return np.where((of_best > 0) & varies, 1.0 - self.lost / of_best, 0.0)
 
     def figures(self) -> dict[str, Any]:
         """Return what is said of the losses, numbers for one and lists for several."""

@@ -112,11 +112,20 @@ class Loss(ABC):
                 f"the loss {self.words} is for targets {where}, but they are from {lowest:g} to "
                 f"{highest:g}; take another loss, or look at the targets with `streamkern inspect`."
             )
+
+    def check_some(self, lowest: float, highest: float) -> None:
+        """Raise DataError unless there is something to learn of such targets, too."""
+        self.check(lowest, highest)
         if lowest == highest and self.link != "identity":
             raise DataError(
                 f"all targets are {lowest:g}, so there is nothing for the loss {self.words} to "
                 f"learn; look at them with `streamkern inspect`."
             )
+
+
+def _digits(number: float) -> str:
+    """Return all digits of a number."""
+    return np.format_float_positional(number, trim="-")
 
 
 def _mean(y: Floats, weights: Floats) -> float:
@@ -173,7 +182,7 @@ class Tweedie(Loss):
 
     @property
     def words(self) -> str:
-        return _NAMES.get(self.power, f"{self.name}:{self.power:g}")
+        return _NAMES.get(self.power, f"{self.name}:{_digits(self.power)}")
 
     @property
     def above(self) -> bool:  # type: ignore[override]
@@ -230,7 +239,7 @@ class Huber(Loss):
 
     @property
     def words(self) -> str:
-        return f"{self.name}:{self.threshold:g}"
+        return f"{self.name}:{_digits(self.threshold)}"
 
     def values(self, y: Floats, eta: Floats) -> Floats:
         z, t = np.abs(y - eta) / self.scale, self.threshold
@@ -294,7 +303,7 @@ class Quantile(Loss):
 
     @property
     def words(self) -> str:
-        return f"{self.name}:{self.level:g}"
+        return f"{self.name}:{_digits(self.level)}"
 
     @property
     def is_settled(self) -> bool:

@@ -102,7 +102,7 @@ class Steps:
         constant = loss.constant(y, weights)
         here = start or Point(feature_map, np.zeros(feature_map.n_components), constant)
         predictor = here.predictor(here, "double")
-        least = (
+        least = loss.link == "logit" and (
             _NONE
             * float(features.summary.columns.weight.max())
             * np.average(loss.plain.values(y, np.full(len(y), constant)), weights=weights)
@@ -136,7 +136,7 @@ class Steps:
             self._keep_grid(path, parameters)
         solution, previous = path.solved.solution, self.path
         coef = solution.coef[:, 0]
-        feature_map = path.moments.feature_map.first(len(coef))
+        feature_map = path.moments.feature_map
         after = Point(feature_map, coef, float(solution.intercept[0]))
         penalty: Any = solution.alpha * (self.here.coef @ self.here.coef)
         self.objective = float(losses[-1] + 0.5 * penalty)

@@ -20,9 +20,9 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
     """Regression with other losses than the squared one, by random features.
 
     Minimises sum_i s_i l(y_i, mu + phi(x_i)^T w) + (alpha / 2) |w|^2 by Newton's steps.  Each is a
-    pass for the sums of a ridge regression on reweighted rows, after a start from a sample: three
-    to ten passes, in none of which the objective grows.  One more light pass says what rows lose
-    by the model, and by those without their fold.
+    pass for the sums of a ridge regression on reweighted rows, after a start from a sample: two to
+    twelve passes.  A step by which the objective would grow is cut back.  One more light pass says
+    what rows lose by the model, and by those without their fold.
 
     Parameters
     ----------
@@ -95,7 +95,8 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self._problem().losses[0].link == "log"
+        name = str(self.loss).partition(":")[0]
+        tags.target_tags.positive_only = name in ("poisson", "gamma", "tweedie")
         return tags
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

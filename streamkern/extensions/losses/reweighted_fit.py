@@ -55,7 +55,7 @@ def reweighted_fit(
         rows, summary = summarize(planned)
         if not are_signs:
             p, known = source.n_features, summary.columns
-            losses[0].check(float(known.minimum[p]), float(known.maximum[p]))
+            losses[0].check_some(float(known.minimum[p]), float(known.maximum[p]))
         chosen, features = draw_features(rows, summary)
         ridges, every = [], []
         for k, column in enumerate(columns):
@@ -119,17 +119,22 @@ def _result(steps: Steps, context: FitContext, parameters: Parameters) -> Fitted
     }
     tell_of_solution(report)
     outcome = replace(ridge.outcome, cv_rmse=report["cv_rmse"])
-    return replace(ridge, report=report, outcome=outcome, penalty_curve=curve)
+    return replace(ridge, report=report, outcome=outcome, penalty_curve=curve, moments=None)
 
 
 def _dispersion(loss: Loss, errors: LossErrors, effective_dof: float) -> float | None:
     """Return what variances are in units of the family's, None where there is no such.
 
-    It is Pearson's statistic over the degrees of freedom that are left.
+    It is Pearson's statistic over the degrees of freedom that are left; 1 of yes and no.  Weights
+    count rows, but not where they are less than 1 on average.
     """
-    if loss.name != "tweedie":
-        return 1.0 if loss.name == "logistic" else None
-    return float(errors.pearson[0] / max(errors.weight - effective_dof, 1.0))
+    mean, variance = float(errors.targets.mean[0]), float(errors.targets.variance[0])
+    if loss.name == "logistic" and np.isclose(variance, mean * (1.0 - mean), rtol=1e-9, atol=0.0):
+        return 1.0
+    if not np.isfinite(errors.pearson[0]):
+        return None
+    count = max(errors.weight, float(errors.n_rows))
+    return float(errors.pearson[0] / max(count - effective_dof, 1.0))
 
 
 def _joined(ridges: Sequence[FittedRidge]) -> FittedRidge:

@@ -304,7 +304,7 @@ class SearchedFit:
 
 def search_job(problem: Problem, parameters: Parameters, **search: Any) -> Job:
     """Return what is known of a search before its rows, with what takes most memory."""
-    if not problem.can_tune:
+    if not problem.is_squared:
         raise ParameterError(
             "tune chooses by squared errors, and this is another loss; tune without it, and fit "
             "with the kernel, map and scale that were chosen."

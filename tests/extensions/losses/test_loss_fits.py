@@ -133,6 +133,7 @@ def test_an_exposure_is_a_weight_of_rates():
         )  # of an offset log(exposure)
         return np.append(features.T @ residuals + mine.alpha_ * coef, residuals.sum())
 
+    assert mine.report_["dispersion"] == pytest.approx(1.0, abs=0.15)
     assert np.abs(gradient(coef, level)).max() < 1e-4 * np.abs(gradient(0 * coef, 0.0)).max()
 
 
@@ -295,3 +296,30 @@ def test_inputs_matter_by_the_squares_of_means():
     found = streamkern.permutation_importance(fitted, X, TARGETS["poisson"])["importances_mean"]
     assert ((found > 0) & (found < 3)).all()
     assert fitted.support(X[:5]).min() > 0.01
+
+
+def test_what_cannot_be_is_refused_of_rows_that_are_judged():
+    fitted = model("poisson").fit(X, TARGETS["poisson"])
+    with pytest.raises(DataError, match="of at least 0"):
+        fitted.evaluate(X, -TARGETS["poisson"])
+    assert fitted.evaluate(X[:50], np.ones(50))["d2"] == 0.0
+
+
+def test_a_range_of_targets_does_not_change_errors_within_it():
+    y = TARGETS["poisson"]
+    plain, ranged = model("poisson").fit(X, y), model("poisson", target_range=(0, None)).fit(X, y)
+    assert ranged.report_["cv_d2"] == plain.report_["cv_d2"]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"one_standard_error": True}, {"feature_map": "identity"}, {"kernel": "laplacian"}]
+)
+def test_other_choices_go_with_losses(asked):
+    given = {"feature_map": "orthogonal", "kernel": "auto"} | asked
+    assert model("poisson", **given).fit(X, TARGETS["poisson"]).score(X, TARGETS["poisson"]) > 0
+
+
+def test_kept_sums_are_refused():
+    for each in (model("poisson"), RandomFeatureClassifier(loss="logistic")):
+        with pytest.raises(ParameterError, match="are not kept"):
+            each.fit(X, TARGETS["logistic"], keep_moments=True)

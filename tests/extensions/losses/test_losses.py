@@ -92,4 +92,9 @@ def test_what_is_no_loss_is_refused_in_a_sentence(text):
 )
 def test_targets_that_cannot_be_are_refused(name, ends, words):
     with pytest.raises(DataError, match=words):
-        losses_of(name)[0].check(*ends)
+        losses_of(name)[0].check_some(*ends)
+
+
+def test_words_have_all_digits():
+    for text in ("quantile:0.9999999", "tweedie:1.9999999", "huber:1.0000001"):
+        assert losses_of(text)[0].words == text
