@@ -46,7 +46,7 @@ def smaller(console: Console, options: dict[str, Any]) -> tuple[Any, dict[str, A
     path, tolerance = options["model"], options["tolerance"]
     if tolerance is None:
         return None, {}
-    if kind_of(path) is not MOMENTS:
+    if kind_of(path) not in (MOMENTS, None):  # of which reading says what is wrong
         raise ModelFileError(
             f"a smaller model is judged by the sums of folds, which {path} does not hold; write "
             f"them with `streamkern moments DATA --like {path} --out M.h5`, and give M.h5."
