@@ -97,7 +97,7 @@ class Loss(ABC):
         """Return sums over rows, (n_facts,), that the scale follows from."""
         return 0.0
 
-    def next(self, facts: Floats, weight: float) -> Self:  # noqa: ARG002
+    def next(self, facts: Floats) -> Self:  # noqa: ARG002
         """Return the loss of the next pass."""
         return self
 
@@ -266,7 +266,7 @@ class Huber(Loss):
         inside = r <= self.threshold * self.scale
         return np.array([weights @ (r * inside) ** 2, weights @ ~inside, weights.sum()])
 
-    def next(self, facts: Floats, weight: float) -> Self:  # noqa: ARG002
+    def next(self, facts: Floats) -> Self:
         squares, beyond, whole = facts
         spare = whole - self.threshold**2 * beyond
         found = np.sqrt(squares / spare) if spare > 0 else 2.0 * self.scale
@@ -337,7 +337,7 @@ class Quantile(Loss):
         spread = spread_of(residuals, weights)
         return replace(self, width=_WIDEST * spread, last=_NARROWEST * spread, wide=_WIDE)
 
-    def next(self, facts: Floats, weight: float) -> Self:  # noqa: ARG002
+    def next(self, facts: Floats) -> Self:  # noqa: ARG002
         if self.wide > 1:
             return replace(self, wide=self.wide - 1)
         return replace(self, width=max(0.4 * self.width, self.last), wide=0)

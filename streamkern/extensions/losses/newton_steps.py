@@ -141,11 +141,11 @@ class Steps:
         penalty: Any = solution.alpha * (self.here.coef @ self.here.coef)
         self.objective = float(losses[-1] + 0.5 * penalty)
         self._expect(path, after)
-        loss, weight = self.rows.loss, path.solved.equations.weight
+        loss = self.rows.loss
         stays = previous is not None and previous.solved.solution.alpha == solution.alpha
         self.is_over = stays and loss.is_settled and self.left < loss.tolerance
         self.is_over |= self.objective < self.least
-        self.rows = replace(self.rows, loss=loss.next(facts, weight), judge=loss)
+        self.rows = replace(self.rows, loss=loss.next(facts), judge=loss)
         self.path, self.before, self.here = path, self.here, after
 
     def _expect(self, path: RidgePath, after: Point) -> None:
