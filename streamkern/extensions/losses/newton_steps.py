@@ -102,7 +102,7 @@ class Steps:
         constant = loss.constant(y, weights)
         here = start or Point(feature_map, np.zeros(feature_map.n_components), constant)
         predictor = here.predictor(here, "double")
-        least = loss.link == "logit" and (
+        least = loss.link != "identity" and (
             _NONE
             * float(features.summary.columns.weight.max())
             * np.average(loss.plain.values(y, np.full(len(y), constant)), weights=weights)
