@@ -110,11 +110,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             pass to predict rows by models that have not seen them.  Of up to 8,192 features the
             solver 'auto' is 'direct' then, whatever it takes.
         """
-        parameters, problem, template = (
-            self._parameters(),
-            self._problem_of(like),
-            template_of(like),
-        )
+        parameters, problem = self._parameters(), self._problem_of(like)
+        template = template_of(like)
         parameters = parameters.with_moments() if keep_moments else parameters
         X = files_or_rows(X, y, sample_weight, groups, times)
         parameters, beside = with_fold_column(parameters, X, groups, times)

@@ -6,6 +6,7 @@ import click
 
 from streamkern.cli.options import refuse_given
 from streamkern.errors import ParameterError
+from streamkern.extensions.losses import FORM
 
 if TYPE_CHECKING:
     from streamkern.extensions.losses.fitted_loss import LossRegression
@@ -14,7 +15,7 @@ OPTIONS = {
     "fit": (
         click.option(
             "--loss",
-            metavar="squared|logistic|poisson|gamma|tweedie:P|huber[:T]|quantile:Q[,Q...]",
+            metavar=FORM,
             default="squared",
             help="What errors cost: of shares, counts, amounts or sums of these, of targets with "
             "outliers, or of quantiles, by some passes over rows that are weighted anew.",

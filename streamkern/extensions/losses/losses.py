@@ -16,6 +16,7 @@ from scipy.special import expit, xlogy
 
 from streamkern._typing import Floats
 from streamkern.errors import DataError, ParameterError
+from streamkern.extensions.losses import FORM
 
 # The least curvature of one row, over the largest that its kind of loss usually has: flat tails
 # would send steps anywhere.
@@ -379,7 +380,6 @@ LOSSES: dict[str, type[Loss]] = {each.name: each for each in (Logistic, Tweedie,
 _NAMES = {1.0: "poisson", 2.0: "gamma"}  # of powers
 # The one number that a loss may be given, in words.
 _GIVEN = {"tweedie": "power", "huber": "threshold", "quantile": "level"}
-FORM = "squared|logistic|poisson|gamma|tweedie:P|huber[:T]|quantile:Q[,Q...]"
 
 
 def losses_of(text: Any) -> tuple[Loss, ...]:

@@ -33,6 +33,7 @@ from streamkern.passes.column_summary import block_of
 from streamkern.passes.fit_context import FitContext
 from streamkern.passes.fold_rules import placed_folds
 from streamkern.predict.predictor import Predictor
+from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.sources import as_source
 from streamkern.statistics import precision_of_features
 from streamkern.statistics.folds import PlacedFolds
@@ -85,7 +86,7 @@ class Steps:
     path: Any = None  # RidgePath, of the last pass
     alphas: Any = None  # to choose from, where they are not given
     choices: int = _ON_SAMPLE  # of the penalty that are left
-    chosen: Any = None  # RidgePath, of the last choice
+    curve: PenaltyCurve | None = None  # of the last choice
     objective: float = np.nan
     expected: float = np.inf  # fall of the objective by the step after the last pass
     ratio: float = 1.0  # of that to the one before
@@ -132,8 +133,8 @@ class Steps:
         with quiet():
             path = ridge_path(moments, parameters)
         if path.solved.size is not None:
-            self.choices, self.chosen = self.choices - 1, path
-            self._keep_grid(path, parameters)
+            self.choices, self.curve = self.choices - 1, path.solved.size.curve
+            self._keep_grid(self.curve.alphas, path.solved.solution.floor, parameters)
         solution, previous = path.solved.solution, self.path
         coef = solution.coef[:, 0]
         feature_map = path.moments.feature_map
@@ -205,15 +206,13 @@ class Steps:
             return replace(parameters, alpha=path.solved.solution.alpha)
         return given
 
-    def _keep_grid(self, path: RidgePath, parameters: Parameters) -> None:
+    def _keep_grid(self, alphas: Floats, floor: float, parameters: Parameters) -> None:
         """Keep the penalties of the first choice, where none are given, to the end.
 
         They follow from the sums, whose weights change.
         """
-        size: Any = path.solved.size
         if parameters.alphas is None and isinstance(parameters.alpha, str):
-            alphas, least = size.curve.alphas, _RESOLVED * path.solved.solution.floor
-            self.alphas = alphas[alphas >= min(least, alphas[-1])].tolist()
+            self.alphas = alphas[alphas >= min(_RESOLVED * floor, alphas[-1])].tolist()
 
 
 def _times(factor: float, alpha: Any) -> Any:

@@ -107,9 +107,9 @@ def _result(steps: Steps, context: FitContext, parameters: Parameters) -> Fitted
         report |= {f"cv_{name}": value for name, value in unseen[0].figures().items()}
         report["cv_rmse"] = float(unseen[0].rmse[0])
     report |= {name: sum(each[name] for each in reports) for name in _COUNTED}
-    curve: Any = steps.chosen and steps.chosen.solved.size.curve
+    curve = steps.curve
     report |= {
-        "alpha_curve": curve and curve.as_dict(),
+        "alpha_curve": None if curve is None else curve.as_dict(),
         "passes": 2 + len(reports),  # that of columns, and that of losses
         "loss": loss.words,
         "dispersion": _dispersion(loss, own, ridge.report["effective_dof"]),
