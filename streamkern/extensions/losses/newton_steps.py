@@ -196,10 +196,9 @@ class Steps:
         self.alphas = None if self.alphas is None else _times(1.0 / share, self.alphas)
         self.before, self.path, self.reports, self.expected = self.here, None, [], np.inf
         self.ratio, self.is_over, self.choices = 1.0, False, _CHOICES
-        rows = block_of(sample)
-        y = targets_of(rows, self.rows.column, are_signs=self.rows.are_signs)
-        eta = self.here.predictor(self.here, "double").predict(rows.X)[:, 1]
-        loss = self.rows.loss.begun(y - eta, sample.weights)
+        rows, predictor = block_of(sample), self.here.predictor(self.here, "double")
+        residuals = self.rows.targets(rows) - predictor.predict(rows.X)[:, 1]
+        loss = self.rows.loss.begun(residuals, sample.weights)
         self.rows = replace(self.rows, loss=loss, judge=loss)
         if isinstance(given.alpha, str):
             parameters = replace(given, one_standard_error=False, alphas=None)
