@@ -44,11 +44,18 @@ def _ascending(values: Floats) -> Floats:
     return np.sort(values, axis=1)
 
 
+def _softmax(values: Any) -> Any:
+    """Return shares of classes, which are in proportion to exp of values (n, q)."""
+    powers = np.exp(values - values.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
 # What makes means of linear functions (n, q), by the name of the link function.
 MEANS: dict[str, Callable[[Any], Any]] = {
     "identity": lambda values: values,
     "log": lambda values: np.exp(np.minimum(values, _LARGEST_EXPONENT)),
     "logit": lambda values: 1.0 / (1.0 + np.exp(np.minimum(-values, _LARGEST_EXPONENT))),
+    "softmax": _softmax,
     "sorted": _ascending,
 }
 

@@ -171,8 +171,8 @@ class Weighting(ABC):
     keeps_targets: ClassVar[bool] = True  # whether rows have the targets that they came with
 
     @abstractmethod
-    def reweighted(self, block: Block) -> Block:
-        """Return the rows of a block with other weights."""
+    def reweighted(self, block: Block, sums: Any) -> Block:
+        """Return the rows of a block with other weights; `sums` of folds may note what it saw."""
 
     def by_fold(self, rule: Folds, empty: Any) -> "FoldStatistics":
         """Return the statistic of folds of such rows."""
@@ -277,7 +277,9 @@ class FoldStatistics(Statistic):
 
     def weighed(self, blocks: Iterable[Block]) -> Iterable[Block]:
         """Return the rows as they count."""
-        return blocks if self.weighting is None else map(self.weighting.reweighted, blocks)
+        if self.weighting is None:
+            return blocks
+        return (self.weighting.reweighted(block, self) for block in blocks)
 
     def compatible(self, other: Self) -> Self:
         if self.rule.n_folds != other.rule.n_folds:

@@ -160,19 +160,9 @@ class AdditiveVotes(FixedRule):
         return odds
 
 
-@dataclass(frozen=True)
-class LogOdds(FixedRule):
-    """Scores are log-odds as they are, as of a logistic loss."""
-
-    name: ClassVar[str] = "logistic"
-
-    def log_odds(self, scores: Floats) -> Floats:
-        return scores
-
-
 CALIBRATORS: dict[str, type[Calibrator]] = {
     each.name: each
-    for each in (LogOddsSpline, PlattSigmoid, IsotonicSteps, PlainRule, AdditiveVotes, LogOdds)
+    for each in (LogOddsSpline, PlattSigmoid, IsotonicSteps, PlainRule, AdditiveVotes)
 }
 
 

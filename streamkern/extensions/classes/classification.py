@@ -9,7 +9,7 @@ from streamkern.errors.checks import check_choice
 from streamkern.estimators.problems import Problem, Rows
 from streamkern.extensions.classes.calibration_fit import checked_method
 from streamkern.extensions.classes.class_labels import Classes
-from streamkern.extensions.classes.class_rule import ClassRule, LogOdds, PlainRule
+from streamkern.extensions.classes.class_rule import AdditiveVotes, ClassRule, PlainRule
 from streamkern.extensions.classes.fitted_classes import FittedClassifier
 from streamkern.extensions.classes.labelled_source import KnownClasses, LabelledSource
 from streamkern.extensions.classes.labelling import (
@@ -30,7 +30,7 @@ from streamkern.passes.fit_context import FitContext
 from streamkern.registry import extension
 from streamkern.sources import Source, labelled_rows
 
-LOSSES = ("squared", "logistic")
+LOSSES = ("squared", "logistic", "multinomial")  # the last two are one
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class Classification(Problem):
         check_choice("loss", self.loss, LOSSES)
         if self.is_logistic and self.calibration not in ("auto", None):
             raise ParameterError(
-                f"scores of the logistic loss are log-odds, and calibration {self.calibration!r} "
-                f"is of squared errors; leave it out."
+                f"scores of the log loss are log-odds, and calibration {self.calibration!r} is of "
+                f"squared errors; leave it out."
             )
 
     @property
     def is_logistic(self) -> bool:
-        return self.loss == "logistic"
+        return self.loss != "squared"
 
     @property
     def is_squared(self) -> bool:  # type: ignore[override]
@@ -74,8 +74,8 @@ class Classification(Problem):
         return self._of_losses().checked(parameters) if self.is_logistic else parameters
 
     def _of_losses(self) -> Any:
-        """Return the problem of logistic losses, each class against the rest."""
-        return extension("losses", "fitted_loss").loss_regression(self.loss, are_signs=True)
+        """Return the problem of the log loss."""
+        return extension("losses", "fitted_loss").loss_regression("logistic", are_signs=True)
 
     def regression(self, context: FitContext, parameters: Parameters) -> FittedRidge:
         if not self.is_logistic:
@@ -94,7 +94,7 @@ class Classification(Problem):
         return labelled_source(*rows, class_weight=self.class_weight, skip_bad_rows=skip)
 
     def model(self, ridge: FittedRidge, source: Any) -> FittedClassifier:
-        calibrator: Any = LogOdds() if self.is_logistic else PlainRule()
+        calibrator: Any = AdditiveVotes() if self.is_logistic else PlainRule()
         if source is None:
             self._check_without_rows()
             known: Any = ridge.moments and ridge.moments.encoding

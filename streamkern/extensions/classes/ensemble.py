@@ -8,7 +8,7 @@ votes.
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -171,7 +171,7 @@ class Ensemble(Weighting, RowFunction):
         mine = self.votes(block.X)[np.arange(len(block)), codes_of(block.y)]
         return block.each_weight() * bounded_exp(-mine - self.log_unit)
 
-    def reweighted(self, block: Block) -> Block:
+    def reweighted(self, block: Block, sums: Any) -> Block:  # noqa: ARG002
         return replace(block, weights=self.weights(block))
 
 

@@ -9,8 +9,9 @@ from streamkern._typing import Floats, Group
 from streamkern.engine.scheduler import delayed, scatter
 from streamkern.errors import ParameterError
 from streamkern.estimators.problems import Problem, Rows
+from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.loss_errors import LossErrors
-from streamkern.extensions.losses.losses import Loss, losses_of, restored_loss
+from streamkern.extensions.losses.loss_names import losses_of, restored_loss
 from streamkern.extensions.losses.reweighted_fit import FIGURES, reweighted_fit
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.report_rows import Row, model_rows
@@ -212,6 +213,7 @@ class FittedLoss(FittedRidge):
     def measure(self, *, as_fitted: bool = False) -> LossErrors:  # noqa: ARG002
         plain = tuple(loss.plain for loss in self.losses)
         how: Any = {"link": self.predictor.link, "constants": self.constants}
+        how["columns"] = (0,) * len(plain)
         return LossErrors(len(plain), losses=plain, **how)
 
     def evaluate(self, source: Source) -> dict[str, Any]:

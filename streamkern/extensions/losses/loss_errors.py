@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import logit
 
 from streamkern._typing import Floats
-from streamkern.extensions.losses.losses import Loss
+from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.working_rows import targets_of
 from streamkern.predict.evaluation import PredictionErrors
 from streamkern.sources import Block
@@ -20,16 +20,20 @@ _INVERSES = {
     "sorted": lambda means: means,
     "log": lambda means: np.log(np.maximum(means, _LEAST)),
     "logit": lambda means: logit(np.clip(means, *_ENDS)),
+    "softmax": lambda means: logit(np.clip(means, *_ENDS)),  # of the odds against all others
 }
 
 
 class LossErrors(PredictionErrors):
-    """Errors of means or quantiles (n, q) of one target, of a loss each."""
+    """Errors of means or quantiles (n, q) of one target, or of shares of q classes, of a loss each.
+
+    What several classes lose is added up.
+    """
 
     losses: tuple[Loss, ...] = ()
     link: str = "identity"
     constants: tuple[float, ...] = ()  # functions that are best for all rows of the fit alike
-    column: int = 0  # of the targets
+    columns: tuple[int, ...] = (0,)  # of the targets
     are_signs: bool = False
     lost: Floats = total("n_targets")
     # By the constants; by 0, where the mean of the targets is the best.
@@ -38,9 +42,10 @@ class LossErrors(PredictionErrors):
     pearson: Floats = total("n_targets")  # squared errors over variances of dispersion 1
 
     def add(self, rows: Block, predicted: Floats) -> None:
-        y, weights = targets_of(rows, self.column, are_signs=self.are_signs), rows.each_weight()
+        targets = targets_of(rows, list(self.columns), are_signs=self.are_signs)
+        weights = rows.each_weight()
         etas = _INVERSES[self.link](predicted)
-        for k, loss in enumerate(self.losses):
+        for k, (loss, y) in enumerate(zip(self.losses, targets.T, strict=True)):
             constant = np.full(len(y), 0.0 if loss.mean_is_best else self.constants[k])
             self.lost[k] += weights @ loss.plain.values(y, etas[:, k])
             self.of_constants[k] += weights @ loss.plain.values(y, constant)
@@ -48,30 +53,34 @@ class LossErrors(PredictionErrors):
                 variance = loss.variance(predicted[:, k])
                 self.pearson[k] += weights @ (np.square(y - predicted[:, k]) / variance)
             self.below[k] += weights @ (y <= predicted[:, k])
-        every = np.repeat(y[:, None], self.n_targets, axis=1)
-        super().add(Block(rows.X, every, rows.start, rows.weights, rows.rows), predicted)
+        super().add(Block(rows.X, targets, rows.start, rows.weights, rows.rows), predicted)
+
+    def _each(self, sums: Floats) -> Floats:
+        """Return sums over rows by function, or of all functions together."""
+        return sums.sum(keepdims=True) if self.losses[0].is_joint else sums
 
     @property
     def loss(self) -> Floats:
-        """The mean loss, (q,)."""
-        return self.lost / self.weight
+        """The mean loss, (q,), or (1,) of classes."""
+        return self._each(self.lost) / self.weight
 
     @property
     def d2(self) -> Floats:
-        """The part of the loss of the best constant that is explained, (q,).
+        """The part of the loss of the best constants that is explained, (q,), or (1,) of classes.
 
         Of quantiles and Huber's loss, the constant is the best of the rows of the fit.
         """
         of_best = self.of_constants.copy()
-        mean = float(self.targets.mean[0])
         for k, loss in enumerate(self.losses):
+            mean = float(self.targets.mean[k])
             if loss.mean_is_best:  # the loss is linear in y but for what no eta changes
                 best = loss.constant(np.array([mean]), np.array([self.weight]))
                 ones, twos = (_gain(loss, y, best) for y in (1.0, 2.0))
                 of_best[k] += self.weight * (ones * (2.0 - mean) + twos * (mean - 1.0))
         varies = float(self.targets.maximum[0]) > float(self.targets.minimum[0])
+        lost, of_best = self._each(self.lost), self._each(of_best)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where((of_best > 0) & varies, 1.0 - self.lost / of_best, 0.0)
+            return np.where((of_best > 0) & varies, 1.0 - lost / of_best, 0.0)
 
     def figures(self) -> dict[str, Any]:
         """Return what is said of the losses, numbers for one and lists for several."""

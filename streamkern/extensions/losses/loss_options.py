@@ -31,7 +31,7 @@ def problem(options: dict[str, Any], moments: Any) -> "LossRegression | None":  
         return None
     refuse_given(("report",), "is a page of least squares; leave it out, and use `evaluate`.")
     from streamkern.extensions.losses.fitted_loss import FittedLoss, LossRegression
-    from streamkern.extensions.losses.losses import are_alike, losses_of
+    from streamkern.extensions.losses.loss_names import are_alike, losses_of
 
     losses, start = losses_of(options["loss"]), None
     if options["like"]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,28 +22,30 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import StreamkernWarning
-from streamkern.extensions.losses.losses import Loss
-from streamkern.extensions.losses.working_rows import STEPS, WorkingRows, targets_of
+from streamkern.extensions.losses.loss import Loss
+from streamkern.extensions.losses.working_rows import STEPS, WorkingRows
 from streamkern.features import FeatureMap
 from streamkern.fitting.draw_features import Features
 from streamkern.fitting.ridge_path import RidgePath, ridge_path
+from streamkern.fitting.ridge_result import ridge_result
 from streamkern.fitting.sum_features import sum_features
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.passes.column_summary import block_of
 from streamkern.passes.fit_context import FitContext
-from streamkern.passes.fold_rules import placed_folds
+from streamkern.predict.evaluation import FoldPredictors
 from streamkern.predict.predictor import Predictor
 from streamkern.solve.penalty_curve import PenaltyCurve
-from streamkern.sources import as_source
+from streamkern.sources import Block
 from streamkern.statistics import precision_of_features
-from streamkern.statistics.folds import PlacedFolds
 
 _LOSSES = attrgetter("losses", "facts")
-# Steps on the sample, which may leave this part of the objective.
-_ON_SAMPLE, _ENOUGH = 12, 1e-3
+# Steps on the sample, at the most.
+ON_SAMPLE = 12
 # Passes over all rows that choose a penalty, after the first.
-_CHOICES = 2
+CHOICES = 2
 # A rate of steps beyond which what is left cannot be told.
 _SLOWEST = 0.95
 # The part of the loss of a constant that is as good as none.
@@ -67,11 +70,15 @@ class Point(NamedTuple):
         intercept = self.intercept + step * (other.intercept - self.intercept)
         return Point(other.feature_map, coef, intercept)
 
-    def predictor(self, before: "Point", precision: str) -> Predictor:
-        """Return the function before, and this."""
-        coef = np.column_stack([before.coef, self.coef])
-        intercepts = np.array([before.intercept, self.intercept])
-        return Predictor(self.feature_map, coef, intercepts, precision)
+    def less(self, other: "Point") -> "Point":
+        return Point(self.feature_map, self.coef - other.coef, self.intercept - other.intercept)
+
+
+def _predictor(points: list[Point], precision: str) -> Predictor:
+    """Return functions of the same features."""
+    coef = np.column_stack([point.coef for point in points])
+    intercepts = np.array([point.intercept for point in points])
+    return Predictor(points[-1].feature_map, coef, intercepts, precision)
 
 
 @dataclass
@@ -83,71 +90,112 @@ class Steps:
     least: float  # an objective so small is as good as none
     here: Point
     before: Point
-    path: Any = None  # RidgePath, of the last pass
+    others: tuple["Steps", ...] = ()  # of the other classes
+    path: RidgePath | None = None  # of the last pass
+    alpha: float = np.nan  # of that
+    next_alpha: float = np.nan  # of the next pass, unless it chooses
     alphas: Any = None  # to choose from, where they are not given
-    choices: int = _ON_SAMPLE  # of the penalty that are left
+    choices: int = ON_SAMPLE  # of the penalty that are left
     curve: PenaltyCurve | None = None  # of the last choice
     objective: float = np.nan
+    weight: float = 0.0  # of the rows of the last pass
     expected: float = np.inf  # fall of the objective by the step after the last pass
     ratio: float = 1.0  # of that to the one before
-    is_over: bool = False
+    is_steady: bool = False  # whether penalty and scale stay
     reports: list[FitReport] = field(default_factory=list)  # of the passes
+    ridge: FittedRidge | None = None  # of the last pass
+    unseen: FoldPredictors | None = None  # of rows by the folds that they are not in
 
     @classmethod
     def begun(
         cls, loss: Loss, features: Features, column: int, start: Point | None, *, are_signs: bool
     ) -> "Steps":
         """Begin at a function of these features, or at the constant that suits the sample best."""
-        sample, feature_map = block_of(features.summary.sample), features.feature_map
-        y, weights = targets_of(sample, column, are_signs=are_signs), sample.each_weight()
+        feature_map = features.feature_map
+        zeros = Point(feature_map, np.zeros(feature_map.n_components), 0.0)
+        rows = WorkingRows(loss, loss, column, are_signs)
+        sample = block_of(features.summary.sample)
+        y, weights = rows.targets(sample), sample.each_weight()
         constant = loss.constant(y, weights)
-        here = start or Point(feature_map, np.zeros(feature_map.n_components), constant)
-        predictor = here.predictor(here, "double")
+        here = start or zeros._replace(intercept=constant)
         least = loss.link != "identity" and (
             _NONE
             * float(features.summary.columns.weight.max())
             * np.average(loss.plain.values(y, np.full(len(y), constant)), weights=weights)
         )
-        loss = loss.begun(y - predictor.predict(sample.X)[:, 1], weights)
-        rows = WorkingRows(loss, loss, predictor, column, are_signs)
-        return cls(rows, constant, float(least), here, here)
+        steps = cls(rows, constant, float(least), here, here)
+        steps._begin_scale(features)
+        return steps
+
+    def _begin_scale(self, features: Features) -> None:
+        """Take the scale of the loss from the residuals of the sample."""
+        sample = block_of(features.summary.sample)
+        predicted = _predictor([self.here], "double").predict(sample.X)[:, 0]
+        loss = self.rows.loss.begun(self.rows.targets(sample) - predicted, sample.each_weight())
+        self.rows = replace(self.rows, loss=loss, judge=loss)
 
     def read(self, context: FitContext, features: Features, parameters: Parameters) -> None:
         """Read the rows once at this point, and go on from it, or part of the way back."""
-        precision = precision_of_features(context.options.precision)
-        rows = replace(self.rows, predictor=self.here.predictor(self.before, precision))
+        rows = self._rows_here(precision_of_features(context.options.precision))
         moments = sum_features(context, features, rows)
         losses, facts = compute(delayed(_LOSSES, moments.folds, name="losses"))
         self.reports.append(moments.report)
-        alpha = 0.0 if self.path is None else self.path.solved.solution.alpha
-        points = [self.before.towards(self.here, step) for step in STEPS]
-        each = losses + 0.5 * np.array([alpha * point.coef @ point.coef for point in points])
+        is_first = np.isnan(self.alpha)
+        alpha = 0.0 if is_first else self.alpha
+        each = self._objectives(losses, alpha)
         if not each[-1] <= each[0] + _ROUNDING * abs(each[0]):
             step = STEPS[int(np.nanargmin(each[:-1]))] or _SHORTER
             self.here = self.before.towards(self.here, step)
             return
-        if self.path is not None and not (self.choices and self.rows.loss.chooses):
-            parameters = replace(parameters, alpha=alpha, alphas=None, one_standard_error=False)
+        fixed = replace(parameters, alpha=self.next_alpha, alphas=None, one_standard_error=False)
+        if not (is_first or (self.choices and self.rows.loss.chooses)):
+            parameters = fixed
         elif self.alphas is not None and isinstance(parameters.alpha, str):
             parameters = replace(parameters, alphas=self.alphas)
         with quiet():
             path = ridge_path(moments, parameters)
-        if path.solved.size is not None:
-            self.choices, self.curve = self.choices - 1, path.solved.size.curve
-            self._keep_grid(self.curve.alphas, path.solved.solution.floor, parameters)
-        solution, previous = path.solved.solution, self.path
-        coef = solution.coef[:, 0]
-        feature_map = path.moments.feature_map
-        after = Point(feature_map, coef, float(solution.intercept[0]))
-        penalty: Any = solution.alpha * (self.here.coef @ self.here.coef)
-        self.objective = float(losses[-1] + 0.5 * penalty)
+            solution = path.solved.solution
+            if path.solved.size is not None:
+                self.choices, self.curve = self.choices - 1, path.solved.size.curve
+                self._keep_grid(self.curve.alphas, solution.floor, parameters)
+                if self.others and not is_first:  # all choose together, after the cycle
+                    path = ridge_path(moments, fixed)
+                    solution = path.solved.solution
+        after = Point(moments.feature_map, solution.coef[:, 0], float(solution.intercept[0]))
+        self.path, self.alpha, loss = path, float(solution.alpha), self.rows.loss
+        self.next_alpha = self.alpha
+        self.objective = float(losses[-1] + 0.5 * self.alpha * (self.here.coef @ self.here.coef))
         self._expect(path, after)
-        loss = self.rows.loss
-        stays = previous is not None and previous.solved.solution.alpha == solution.alpha
-        self.is_over = stays and loss.is_settled and self.left < loss.tolerance
-        self.is_over |= self.objective < self.least
+        self.is_steady = self.alpha == alpha and loss.is_settled
         self.rows = replace(self.rows, loss=loss.next(facts), judge=loss)
-        self.path, self.before, self.here = path, self.here, after
+        self.before, self.here = self.here, after
+
+    def _rows_here(self, precision: str) -> WorkingRows:
+        points = [self.before, self.here, *(other.here for other in self.others)]
+        return replace(self.rows, predictor=_predictor(points, precision))
+
+    def _objectives(self, losses: Floats, alpha: float) -> Floats:
+        """Return the objective at parts of the last step, but for penalties of other classes."""
+        parts = [self.before.towards(self.here, step) for step in STEPS]
+        return losses + 0.5 * np.array([alpha * part.coef @ part.coef for part in parts])
+
+    def try_on(self, sample: Block) -> None:
+        """Go only as far as is best for the rows of a sample."""
+        sums = SimpleNamespace(losses=np.zeros(len(STEPS)), facts=0.0)
+        self._rows_here("double").reweighted(sample, sums)
+        step = STEPS[int(np.nanargmin(self._objectives(sums.losses, self.alpha)))]
+        self.here = self.before.towards(self.here, step)
+
+    def close(self, parameters: Parameters) -> FittedRidge:
+        """Return the regression of the last pass, whose sums are not needed any more."""
+        if self.path is not None:
+            with quiet():
+                ridge = ridge_result(self.path, parameters)
+            folds = folds_of(ridge)
+            self.unseen = None if folds is None else unseen_by(ridge, folds).held_out
+            self.ridge, self.path = replace(ridge, moments=None), None
+        assert self.ridge is not None  # noqa: S101  after a pass
+        return self.ridge
 
     def _expect(self, path: RidgePath, after: Point) -> None:
         """Note by how much the objective is to fall, as the quadratic of the pass tells it."""
@@ -155,6 +203,7 @@ class Steps:
         coef, level = after.coef - self.here.coef, after.intercept - self.here.intercept
         mean = level + equations.feature_mean @ coef
         curved = coef @ (equations.gram @ coef) + equations.weight * mean**2
+        self.weight = float(equations.weight)
         self.expected = 0.5 * float(curved + path.solved.solution.alpha * coef @ coef)
         self.ratio = self.expected / last if last < np.inf else 1.0
 
@@ -168,42 +217,13 @@ class Steps:
         ratio = min(max(self.ratio, self.rows.loss.rate), _SLOWEST)
         return self.expected / max(abs(self.objective), self.least) * ratio / (1.0 - ratio)
 
-    def on_sample(
-        self, context: FitContext, features: Features, parameters: Parameters
-    ) -> Parameters:
-        """Go on with the rows of the sample, and return the penalty for the first pass over all.
-
-        Penalties on the sample are less by as much as it has fewer rows.
-        """
-        sample, options = features.summary.sample, context.options
-        source = as_source(sample.X, sample.y, sample.weights)
-        share = float(sample.weights.sum() / features.summary.columns.weight.max())
-        context = replace(context, source=source, checkpoint=None)
-        context = context.planned_again(options, context.n_sample)
-        if isinstance(context.fold_rule, PlacedFolds):
-            rule = placed_folds(source, context.plan, options)
-            context = replace(context, fold_rule=rule)
-        given = parameters
-        if not isinstance(parameters.alpha, str):
-            parameters = replace(parameters, alpha=_times(share, parameters.alpha))
-        elif parameters.alphas is not None:
-            parameters = replace(parameters, alphas=_times(share, parameters.alphas))
-        for _ in range(_ON_SAMPLE):
-            self.read(context, features, parameters)
-            if self.is_over or (self.rows.loss.is_settled and self.left < _ENOUGH):
-                break
-        path: Any = self.path
-        self.alphas = None if self.alphas is None else _times(1.0 / share, self.alphas)
-        self.before, self.path, self.reports, self.expected = self.here, None, [], np.inf
-        self.ratio, self.is_over, self.choices = 1.0, False, _CHOICES
-        rows, predictor = block_of(sample), self.here.predictor(self.here, "double")
-        residuals = self.rows.targets(rows) - predictor.predict(rows.X)[:, 1]
-        loss = self.rows.loss.begun(residuals, sample.weights)
-        self.rows = replace(self.rows, loss=loss, judge=loss)
-        if isinstance(given.alpha, str):
-            parameters = replace(given, one_standard_error=False, alphas=None)
-            return replace(parameters, alpha=path.solved.solution.alpha)
-        return given
+    def begin_anew(self, features: Features, share: float) -> None:
+        """Begin again here with all rows, of which those before were a share."""
+        self.alphas = None if self.alphas is None else times(1.0 / share, self.alphas)
+        self.before, self.path, self.alpha, self.reports = self.here, None, np.nan, []
+        self.expected, self.ratio, self.is_steady = np.inf, 1.0, False
+        self.choices, self.curve = 1 if self.others else CHOICES, None
+        self._begin_scale(features)
 
     def _keep_grid(self, alphas: Floats, floor: float, parameters: Parameters) -> None:
         """Keep the penalties of the first choice, where none are given, to the end.
@@ -214,7 +234,7 @@ class Steps:
             self.alphas = alphas[alphas >= min(_RESOLVED * floor, alphas[-1])].tolist()
 
 
-def _times(factor: float, alpha: Any) -> Any:
+def times(factor: float, alpha: Any) -> Any:
     return (factor * np.asarray(alpha)).tolist()
 
 

@@ -12,7 +12,7 @@ from streamkern.estimators.feature_estimator import FeatureEstimator
 from streamkern.estimators.loading import fitted_of
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.extensions.losses.fitted_loss import NOT_OURS, FittedLoss, LossRegression
-from streamkern.extensions.losses.losses import are_alike, losses_of
+from streamkern.extensions.losses.loss_names import are_alike, losses_of
 
 
 @documented

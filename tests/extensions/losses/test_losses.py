@@ -6,7 +6,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import poisson
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.extensions.losses.losses import losses_of, quantile_of, restored_loss
+from streamkern.extensions.losses.loss_names import losses_of, restored_loss
+from streamkern.extensions.losses.robust_losses import quantile_of
 
 RNG = np.random.default_rng(0)
 ETA = RNG.normal(size=400)
