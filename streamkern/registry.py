@@ -38,7 +38,7 @@ class Extension(NamedTuple):
 EXTENSIONS = {
     "losses": Extension(
         names={"RandomFeatureRegressor": "random_feature_regressor"},
-        options={"fit": "loss_options", "predict": "loss_options"},
+        options=dict.fromkeys(("fit", "predict", "evaluate"), "loss_options"),
         models={"RandomFeatureRegressor": "fitted_loss.FittedLoss"},
     ),
     "classes": Extension(

@@ -9,6 +9,7 @@ from streamkern.cli.console import Console, command
 from streamkern.cli.job import place_of
 from streamkern.cli.parameter_options import parameter_options
 from streamkern.cli.row_files import opened_rows
+from streamkern.registry import more_options
 
 # Targets that are named.
 _MOST_TARGETS = 12
@@ -18,6 +19,7 @@ _MOST_TARGETS = 12
     click.argument("model"),
     *shared.data_options,
     *shared.options_of_extensions("rows of a model"),
+    *shared.options_of_extensions("evaluate"),
     click.option(
         "--leave-one-out",
         type=click.IntRange(min=1),
@@ -53,6 +55,8 @@ def evaluate(console: Console, **options: Any) -> None:
             found = model.ridge.diagnose(source, n_largest=left_out)
             _show_left_out(console, model.ridge, found)
             return
+        for each in more_options("evaluate"):
+            source = each.rows(options, model, source)
         found = model.evaluate(source)
     found |= opened.unexpected
     rows = [("rows", f"{found['rows']:,}")]

@@ -38,7 +38,6 @@ def opened_rows(
     the options name others; without a model by one that is made of them.  Where
     targets are left out, names of rows are kept.
     """
-    from streamkern.parameters.fit_options import fold_column
     from streamkern.sources.base import Opened
     from streamkern.sources.headers import other_files
     from streamkern.storage.hdf5_files import FORMATS
@@ -58,7 +57,6 @@ def opened_rows(
         formats = FORMATS if columns else ("HDF5",)
         check_outputs(options | {"data": [str(file) for file in files]}, formats=formats)
     how: Any = {"with_targets": with_targets, "with_ids": not with_targets, "labels": labels}
-    how["fold_column"] = fold_column(options.get("fold_by"))
     needs_target = with_targets and options.get("y")
     how |= {"targets": options.get("targets") or (() if needs_target else None)}
     return tables.opened(files, recipe, options, **how)

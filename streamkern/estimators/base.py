@@ -1,5 +1,6 @@
 """What estimators have in common: they hold a fitted model, and check tables of rows."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -92,11 +93,13 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         *,
         first: bool = False,
         targets: bool = True,
+        drop: Sequence[str] = (),
         **more: Any,
     ) -> tuple[Any, Any, Any]:
         """Return rows as `_rows` does, targets and weights, checked where they are in memory.
 
-        Files are opened with the `targets` and weights that go by these names.
+        Files are opened with the `targets` and weights that go by these names, and of tables
+        without the columns to `drop`.
         """
         X, y = unwrapped("X", files_or_rows(X, y, sample_weight)), unwrapped("y", y)
         sample_weight = unwrapped("sample_weight", sample_weight)
@@ -108,7 +111,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             how: dict[str, Any] = {"targets": targets, "labels": self._reads_labels}
             how["as_they_are"] = recipe is None and not (first and like is None)
             how["told"] = None if first else self._told
-            how["fold_by"] = getattr(self, "fold_by", None) if first else None
+            how["drop"] = drop
             X, y, sample_weight = opened_paths(X, y, sample_weight, recipe, **how), None, None
         rows = self._rows(X, y, first=first, **more)
         if not first and y is not None:

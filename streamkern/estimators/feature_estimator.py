@@ -110,17 +110,32 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             pass to predict rows by models that have not seen them.  Of up to 8,192 features the
             solver 'auto' is 'direct' then, whatever it takes.
         """
-        parameters, problem = self._parameters(), self._problem_of(like)
-        template = template_of(like)
+        how: dict[str, Any] = {"like": like, "checkpoint": checkpoint, "keep_moments": keep_moments}
+        return self._fit(self._problem_of(like), X, y, sample_weight, groups, times, **how)
+
+    def _fit(
+        self,
+        problem: Problem,
+        X: Any,
+        *given: Any,
+        like: Any = None,
+        beside: dict[str, Any] | None = None,
+        keep_moments: bool = False,
+        **options: Any,
+    ) -> Self:
+        """Fit a problem to rows, with targets, weights, groups and times, and columns `beside`."""
+        y, sample_weight, groups, times = given
+        parameters, template = self._parameters(), template_of(like)
         parameters = parameters.with_moments() if keep_moments else parameters
-        X = files_or_rows(X, y, sample_weight, groups, times)
-        parameters, beside = with_fold_column(parameters, X, groups, times)
+        X = files_or_rows(X, *given)
+        parameters, folds = with_fold_column(parameters, X, groups, times)
         problem.job(parameters, template)  # refused before rows are looked at
-        rows = self._tables(X, y, sample_weight, first=True, fewest=2, like=template)
-        options: dict[str, Any] = {"checkpoint": checkpoint, "keep_moments": keep_moments}
-        return with_state(
-            self, problem.fit(parameters, (*rows, beside), template=template, **options)
-        )
+        beside = beside or {}
+        named = [name for name in beside.values() if isinstance(name, str)]
+        how: dict[str, Any] = {"first": True, "fewest": 2, "like": template, "drop": named}
+        rows = *self._tables(X, y, sample_weight, **how), folds | beside
+        options |= {"keep_moments": keep_moments, "template": template}
+        return with_state(self, problem.fit(parameters, rows, **options))
 
     @job("tune")
     def tune(

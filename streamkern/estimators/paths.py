@@ -1,6 +1,7 @@
 """Paths that estimators are given as rows, of HDF5 or of tables."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,12 +64,12 @@ def opened_paths(
     labels: bool,
     as_they_are: bool = False,
     told: set[str] | None = None,
-    fold_by: str | None = None,
+    drop: Sequence[str] = (),
 ) -> Source:
     """Open files of rows, whose targets and weights go by names; tables by a recipe, or a new one.
 
     DataError is raised if rows are to be inputs `as_they_are`, but not all cells are numbers.
-    `told` is as of a `Tally`.
+    `told` is as of a `Tally`; columns of tables to `drop` are no inputs.
     """
     paths = list(X) if isinstance(X, (list, tuple)) else [X]
     tables, files = other_files(paths)
@@ -83,9 +84,8 @@ def opened_paths(
         y = (named or ("y",))[0] if targets else None
         return open_hdf5([*map(os.fspath, paths)], y=y, weights=weights, labels=labels and targets)
     how: Any = {"with_ids": not targets, "with_targets": targets or weights is not None}
-    how["fold_column"] = fold_column(fold_by)
     how |= {"targets": named if targets else None, "labels": labels, "told": told}
-    source: Source = tables.opened(files, recipe, {"weights": weights}, **how).source
+    source: Source = tables.opened(files, recipe, {"weights": weights, "drop": drop}, **how).source
     made = columns_of(source).recipe
     if as_they_are and made is not None and not made.keeps_numbers:
         raise DataError(

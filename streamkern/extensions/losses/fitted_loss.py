@@ -9,6 +9,7 @@ from streamkern._typing import Floats, Group
 from streamkern.engine.scheduler import delayed, scatter
 from streamkern.errors import ParameterError
 from streamkern.estimators.problems import Problem, Rows
+from streamkern.extensions.losses.exposed_rows import KINDS, check_exposure, exposed
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.loss_errors import LossErrors
 from streamkern.extensions.losses.loss_names import losses_of, restored_loss
@@ -41,6 +42,11 @@ class LossRegression(Problem):
     losses: tuple[Loss, ...]
     start: "FittedLoss | None" = None
     are_signs: bool = False  # targets are +1 and -1, of a class against the rest each
+    exposed: tuple[str, str] | None = None  # "exposure" or "offset", and the name of the column
+
+    def __post_init__(self) -> None:
+        if self.exposed is not None:
+            check_exposure(self.exposed[0], self.losses[0])
 
     is_squared = False
 
@@ -50,7 +56,7 @@ class LossRegression(Problem):
 
     @property
     def deciding(self) -> dict[str, Any]:
-        return {"loss": [loss.words for loss in self.losses]}
+        return {"loss": [loss.words for loss in self.losses], "exposed": self.exposed}
 
     def prepared(self, parameters: Parameters) -> Parameters:
         return self.checked(super().prepared(parameters))
@@ -92,10 +98,12 @@ class LossRegression(Problem):
                 f"the loss {self.losses[0].words} is of one target, but there are "
                 f"{source.n_targets}; fit one after another."
             )
-        return source
+        return exposed(source, self.exposed, self.losses[0])
 
     def regression(self, context: FitContext, parameters: Parameters) -> FittedRidge:
-        return fitted_loss(*self.linear(context, parameters))
+        kind = "" if self.exposed is None else self.exposed[0]
+        ridge, losses, constants = self.linear(context, parameters)
+        return fitted_loss(ridge, losses, constants, exposed_by=kind)
 
     def linear(self, context: FitContext, parameters: Parameters) -> Any:
         """Return the regression on a linear scale, with its losses and constants."""
@@ -150,11 +158,11 @@ def loss_regression(loss: str, *, are_signs: bool) -> LossRegression:
 
 
 def fitted_loss(
-    ridge: FittedRidge, losses: tuple[Loss, ...], constants: tuple[float, ...]
+    ridge: FittedRidge, losses: tuple[Loss, ...], constants: tuple[float, ...], exposed_by: str = ""
 ) -> "FittedLoss":
     """Return the model of a regression that is linear in the features."""
     held = {name: value for name, value in vars(ridge).items() if name in _FIELDS}
-    model = FittedLoss(**held, losses=losses, constants=constants)
+    model = FittedLoss(**held, losses=losses, constants=constants, exposed_by=exposed_by)
     report = model.report | {"loss": model.loss}
     return replace(model, predictor=model.linked, report=report, moments=None)
 
@@ -168,6 +176,7 @@ class FittedLoss(FittedRidge):
 
     losses: tuple[Loss, ...] = ()
     constants: tuple[float, ...] = ()  # functions that suit all rows of the fit best
+    exposed_by: str = ""  # "exposure" or "offset", where rows of the fit had one
 
     @staticmethod
     def rows_of(report: FitReport) -> list[Row]:
@@ -215,6 +224,21 @@ class FittedLoss(FittedRidge):
         how: Any = {"link": self.predictor.link, "constants": self.constants}
         how["columns"] = (0,) * len(plain)
         return LossErrors(len(plain), losses=plain, **how)
+
+    def exposed(self, source: Source, column: tuple[str, str] | None) -> Source:
+        """Return rows to evaluate with their exposures, or offsets, as those of the fit had them.
+
+        ParameterError is raised if only one of both had.
+        """
+        given = "" if column is None else column[0]
+        if given != self.exposed_by:
+            both = self.exposed_by, given
+            had, have = (f"an {each}" if each else "no exposure" for each in both)
+            raise ParameterError(
+                f"the rows of the fit had {had}, but those to evaluate have {have}; give both the "
+                f"same (--exposure, --offset), of ones or zeros where there is none."
+            )
+        return exposed(source, column, self.losses[0])
 
     def evaluate(self, source: Source) -> dict[str, Any]:
         """Compare predictions with targets, in one pass."""
@@ -265,7 +289,8 @@ class FittedLoss(FittedRidge):
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         card, arrays = super().stored(compact=compact)
         described = [loss.as_dict() for loss in self.losses]
-        return card | {"losses": described, "constants": list(self.constants)}, arrays
+        own = {"losses": described, "constants": list(self.constants)}
+        return card | own | {"exposed_by": self.exposed_by}, arrays
 
     @classmethod
     def restored(cls, file: Group, card: dict[str, Any], *, with_equations: bool) -> Self:
@@ -274,5 +299,8 @@ class FittedLoss(FittedRidge):
         constants = tuple(float(each) for each in card["constants"])
         if not 0 < len(losses) == len(constants) == model.predictor.n_targets:
             raise ValueError(f"{len(losses)} losses")
-        model = replace(model, losses=losses, constants=constants)
+        exposed_by = card.get("exposed_by", "")
+        if exposed_by not in ("", *KINDS):
+            raise ValueError(f"rows with {exposed_by!r}")
+        model = replace(model, losses=losses, constants=constants, exposed_by=exposed_by)
         return replace(model, predictor=model.linked)

@@ -11,6 +11,14 @@ from streamkern.extensions.losses import FORM
 if TYPE_CHECKING:
     from streamkern.extensions.losses.fitted_loss import LossRegression
 
+_BESIDE = (
+    click.option(
+        "--exposure", metavar="NAME", help="What holds how much each row stands for, of rates."
+    ),
+    click.option(
+        "--offset", metavar="NAME", help="What is added to the linear function of each row."
+    ),
+)
 OPTIONS = {
     "fit": (
         click.option(
@@ -20,7 +28,9 @@ OPTIONS = {
             help="What errors cost: of shares, counts, amounts or sums of these, of targets with "
             "outliers, or of quantiles, by some passes over rows that are weighted anew.",
         ),
+        *_BESIDE,
     ),
+    "evaluate": _BESIDE,
     "predict": (),
 }
 
@@ -28,6 +38,10 @@ OPTIONS = {
 def problem(options: dict[str, Any], moments: Any) -> "LossRegression | None":  # noqa: ARG001
     """Return the regression of the loss that is asked for, None of squares and of classes."""
     if options.get("loss", "squared") == "squared" or options.get("classify"):
+        refuse_given(
+            ("exposure", "offset"),
+            "is for counts, amounts and quantiles, by --loss; name one, or leave it out.",
+        )
         return None
     refuse_given(("report",), "is a page of least squares; leave it out, and use `evaluate`.")
     from streamkern.extensions.losses.fitted_loss import FittedLoss, LossRegression
@@ -43,7 +57,29 @@ def problem(options: dict[str, Any], moments: Any) -> "LossRegression | None":  
                 f"a fit of the loss {options['loss']} begins only at a model of the same loss; "
                 f"give one for --like, or leave it out."
             )
-    return LossRegression(losses, start)
+    column = column_of(options)
+    options["drop"] = () if column is None else column[1:]
+    return LossRegression(losses, start, exposed=column)
+
+
+def column_of(options: dict[str, Any]) -> tuple[str, str] | None:
+    """Return the kind and the name of the column that options name, if they do."""
+    given = [(kind, options[kind]) for kind in ("exposure", "offset") if options.get(kind)]
+    if len(given) > 1:
+        raise ParameterError(
+            "--offset is the logarithm of an exposure; give it, or --exposure, but not both."
+        )
+    return given[0] if given else None
+
+
+def rows(options: dict[str, Any], model: Any, source: Any) -> Any:
+    """Return rows to evaluate as the options and the model have them."""
+    if hasattr(model, "exposed"):
+        return model.exposed(source, column_of(options))
+    refuse_given(
+        ("exposure", "offset"), "is for models of counts, amounts and quantiles; leave it out."
+    )
+    return source
 
 
 def check_predictions(options: dict[str, Any], model: Any) -> None:

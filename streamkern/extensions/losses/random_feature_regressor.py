@@ -2,17 +2,23 @@
 
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sklearn.base import RegressorMixin
 
+from streamkern.errors import ParameterError
 from streamkern.estimators.conventions import initializer
 from streamkern.estimators.docstrings import documented
 from streamkern.estimators.feature_estimator import FeatureEstimator
 from streamkern.estimators.loading import fitted_of
+from streamkern.estimators.paths import are_paths
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
+from streamkern.extensions.losses.exposed_rows import KINDS
 from streamkern.extensions.losses.fitted_loss import NOT_OURS, FittedLoss, LossRegression
 from streamkern.extensions.losses.loss_names import are_alike, losses_of
+from streamkern.runtime.events import job
+from streamkern.sources import Source, as_source
+from streamkern.sources.containers import unwrapped, with_named_columns
 
 
 @documented
@@ -36,12 +42,6 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         The penalty, or penalties to choose from, in units of the loss.  They are chosen by the
         quadratics of the other folds, which Newton's steps are taken by.
 
-    Notes
-    -----
-    Of counts over an exposure, as claims in a part of a year, give y / exposure for the target, and
-    the exposure for the weight: the objective of 'poisson' with the logarithm of the exposure for
-    an offset is the same.
-
     References
     ----------
     Green (1984), "Iteratively reweighted least squares for maximum likelihood estimation".
@@ -61,12 +61,47 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
     def _problem(self) -> LossRegression:
         return self._problem_of(None)
 
-    def _problem_of(self, like: Any) -> LossRegression:
+    def _problem_of(self, like: Any, column: tuple[str, str] | None = None) -> LossRegression:
         losses, start = losses_of(self.loss), None
         model = fitted_of(like)
         if isinstance(model, FittedLoss) and are_alike(model.losses, losses):
             start = model
-        return LossRegression(losses, start)
+        return LossRegression(losses, start, exposed=column)
+
+    @job("fit")
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        exposure: Any = None,
+        offset: Any = None,
+        groups: Any = None,
+        times: Any = None,
+        like: Any = None,
+        checkpoint: str | Path | None = None,
+        keep_moments: bool = False,
+    ) -> Self:
+        """Fit the model, in two passes and one for every step.
+
+        Errors, and parameters that are not named here, are those of `RandomFeatureRidge.fit`.
+
+        Parameters
+        ----------
+        exposure : array_like or Dask collection of shape (n,), or str, optional
+            How much each row stands for, as years of an insurance, above 0; or the name of what
+            holds it, in files or of a frame.  The mean of y is then the exposure times what is
+            predicted, and errors are of y / exposure.  It is for the losses with a logarithm:
+            poisson, gamma and tweedie.
+        offset : array_like or Dask collection of shape (n,), or str, optional
+            What is added to the linear function of each row: for these losses the logarithm of an
+            exposure, for huber and quantile a part of y that is known.  Give one of both.
+        """
+        how: dict[str, Any] = {"like": like, "checkpoint": checkpoint, "keep_moments": keep_moments}
+        X, given, how["beside"] = _beside(X, y, sample_weight, exposure, offset)
+        problem = self._problem_of(like, _named(how["beside"]))
+        return self._fit(problem, X, *given, groups, times, **how)
 
     def update(self, *_: Any, **__: Any) -> Any:
         """Raise ParameterError: sums are weighted by the coefficients, and are not kept."""
@@ -99,12 +134,20 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         tags.target_tags.positive_only = name in ("poisson", "gamma", "tweedie")
         return tags
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **beside: Any) -> float:
         """Return the part of the loss of a constant that is explained, D2, in one pass."""
-        found = self.evaluate(X, y, sample_weight)["d2"]
+        found = self.evaluate(X, y, sample_weight, **beside)["d2"]
         return float(sum(found) / len(found)) if isinstance(found, list) else float(found)
 
-    def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def evaluate(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        exposure: Any = None,
+        offset: Any = None,
+    ) -> dict[str, Any]:
         """Compare predictions with targets, in one pass; parameters are those of `fit`.
 
         Returns
@@ -112,6 +155,32 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         dict
             `rows`, `skipped_rows`, the mean loss by its name (`deviance`, `log_loss`, `pinball` or
             `huber_loss`), `d2`, of quantiles their `coverage`, the share of rows up to them,
-            `rmse`, `mae`, `r2` and `baseline`; of several quantiles lists.
+            `rmse`, `mae`, `r2` and `baseline`; of several quantiles lists.  With exposures they
+            are of y / exposure, weighted as in the fit.
         """
-        return self._current_model.evaluate(self._source(X, y, sample_weight))
+        model = self._current_model
+        X, given, beside = _beside(X, y, sample_weight, exposure, offset)
+        source = as_source(*self._tables(X, *given), beside)
+        return model.evaluate(model.exposed(source, _named(beside)))
+
+
+def _beside(X: Any, y: Any, weights: Any, *given: Any) -> tuple[Any, tuple[Any, Any], Any]:
+    """Return rows, their targets and weights, and an exposure or offset by its name, if given."""
+    beside = {kind: each for kind, each in zip(KINDS, given, strict=True) if each is not None}
+    if len(beside) > 1:
+        raise ParameterError(
+            "an offset is the logarithm of an exposure, and rows have one of both; add the "
+            "logarithm to the offset, and leave the exposure out."
+        )
+    X = unwrapped("X", X)
+    if not beside or are_paths(X) or isinstance(X, Source):
+        return X, (y, weights), beside
+    X, y, weights, *values = with_named_columns(X, y=y, sample_weight=weights, **beside)
+    return X, (y, weights), dict(zip(beside, values, strict=True))
+
+
+def _named(beside: Any) -> tuple[str, str] | None:
+    """Return the kind of a column beside rows, and its name."""
+    for kind, each in beside.items():
+        return kind, each if isinstance(each, str) else kind
+    return None

@@ -10,6 +10,7 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.errors import warn
 from streamkern.extensions.losses.exponential_families import Multinomial
+from streamkern.extensions.losses.exposed_rows import ExposedRows
 from streamkern.extensions.losses.joint_steps import JointSteps
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.loss_errors import LossErrors
@@ -125,12 +126,13 @@ def _result(functions: JointSteps, context: FitContext, parameters: Parameters) 
         report["cv_rmse"] = _plain(held[0].rmse)
     report |= {name: sum(each[name] for each in reports) for name in _COUNTED}
     curve = first.curve if q == 1 else None
+    dof, rates = ridge.report["effective_dof"], isinstance(context.source, ExposedRows)
     coef, alphas = ridge.predictor.coef, np.array([steps.alpha for steps in functions])
     report |= {
         "alpha_curve": None if curve is None else curve.as_dict(),
         "passes": 2 + len(reports),  # that of columns, and that of losses
         "loss": loss.words,
-        "dispersion": _dispersion(loss, own, ridge.report["effective_dof"]) if q == 1 else None,
+        "dispersion": None if q > 1 else _dispersion(loss, own, dof, rates=rates),
         "objective": float(own.lost.sum() + 0.5 * np.sum(alphas * np.square(coef).sum(axis=0))),
         "objective_left": float(functions.left),
         "note": "" if context.crowding is None else context.crowding.note(),
@@ -142,18 +144,20 @@ def _result(functions: JointSteps, context: FitContext, parameters: Parameters) 
     return replace(ridge, report=report, outcome=outcome, penalty_curve=curve, moments=None)
 
 
-def _dispersion(loss: Loss, errors: LossErrors, effective_dof: float) -> float | None:
+def _dispersion(
+    loss: Loss, errors: LossErrors, effective_dof: float, *, rates: bool
+) -> float | None:
     """Return what variances are in units of the family's, None where there is no such.
 
     It is Pearson's statistic over the degrees of freedom that are left; 1 of yes and no.  Weights
-    count rows, but not where they are less than 1 on average.
+    count rows, but not where they are less than 1 on average, or those of rates.
     """
     mean, variance = float(errors.targets.mean[0]), float(errors.targets.variance[0])
     if loss.name == "logistic" and np.isclose(variance, mean * (1.0 - mean), rtol=1e-9, atol=0.0):
         return 1.0
     if not np.isfinite(errors.pearson[0]):
         return None
-    count = max(errors.weight, float(errors.n_rows))
+    count = max(errors.weight * (not rates), float(errors.n_rows))
     return float(errors.pearson[0] / max(count - effective_dof, 1.0))
 
 

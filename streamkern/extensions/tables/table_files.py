@@ -205,29 +205,21 @@ def _check_targets(source: str, names: Sequence[str], targets: Sequence[str] | N
         )
 
 
-def check_columns(
-    tables: Sequence[StoredTable],
-    recipe: Recipe,
-    *,
-    with_targets: bool,
-    fold_column: str | None = None,
-) -> None:
+def check_columns(tables: Sequence[StoredTable], recipe: Recipe, *, with_targets: bool) -> None:
     """Raise DataError unless tables have the columns that a recipe needs."""
     needed = [column.name for column in recipe.columns]
-    needed += [] if fold_column is None else [fold_column]
     needed += [*recipe.targets, *filter(None, [recipe.weights])] if with_targets else []
     for table in tables:
         present = table.schema.names
         known = {*present}
         if absent := [name for name in needed if name not in known]:
             is_target = absent[0] in recipe.targets
-            what = "folds are to go by" if absent[0] == fold_column else "the recipe needs"
             remedy = "; targets=None (--no-target) and `predict` take inputs alone" * is_target
             if absent[0] == recipe.weights:
                 remedy = "; a column of ones weighs all rows the same"
             raise DataError(
-                f"{table.path} has no column {unknown(absent[0], present)}, which {what}; its "
-                f"columns are {listed(present)}{remedy}."
+                f"{table.path} has no column {unknown(absent[0], present)}, which the recipe "
+                f"needs; its columns are {listed(present)}{remedy}."
             )
 
 

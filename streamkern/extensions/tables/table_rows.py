@@ -13,7 +13,7 @@ from streamkern.engine.scheduler import compute_all, delayed
 from streamkern.errors import DataError, first_line
 from streamkern.errors.urls import is_url, shown
 from streamkern.extensions.tables.discovery import RecipeOptions, warn_of_left_out
-from streamkern.extensions.tables.recipe import Recipe, reserved
+from streamkern.extensions.tables.recipe import Recipe
 from streamkern.extensions.tables.table_files import (
     NoRowsError,
     TableFile,
@@ -157,7 +157,6 @@ def opened(
     targets: Sequence[str] | None = (),
     with_targets: bool = True,
     with_ids: bool = False,
-    fold_column: str | None = None,
     told: set[str] | None = None,
     labels: bool = False,
 ) -> Opened:
@@ -170,11 +169,6 @@ def opened(
     how: Any = RecipeOptions(**given, drop=options.get("drop", ()))
     if is_known := recipe is not None:
         how = replace(recipe.of_targets(targets or ()), **given)
-    if fold_column is not None and reserved([fold_column]):
-        raise DataError(
-            f"folds cannot go by a column called {fold_column!r}, as datasets of rows and "
-            f"predictions are; rename the column."
-        )
     tables = open_tables(files, how)
     used: Recipe = how
     if not is_known:
@@ -183,7 +177,7 @@ def opened(
         if told is None:
             warn_of_left_out(used)
     reads_targets = with_targets and bool(used.targets)
-    check_columns(tables, used, with_targets=with_targets, fold_column=fold_column)
+    check_columns(tables, used, with_targets=with_targets)
     if not sum(table.n_rows for table in tables):
         raise NoRowsError(f"{files[0]} has no rows; at least one is needed.")
     names = [{*table.schema.names} for table in tables]

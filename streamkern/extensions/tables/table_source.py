@@ -12,7 +12,7 @@ import numpy as np
 
 from streamkern._typing import Array
 from streamkern.errors import DataError
-from streamkern.errors.formatting import listed
+from streamkern.errors.formatting import listed, unknown
 from streamkern.errors.urls import is_url
 from streamkern.extensions.tables.column_encoders import Tally
 from streamkern.extensions.tables.stored_tables import StoredTable
@@ -108,6 +108,12 @@ class TableSource(Source):
         return rows, TableColumn(rows, targets[0])
 
     def column(self, name: str) -> TableColumn:
+        for table in self.tables:
+            if name not in (present := table.schema.names):
+                raise DataError(
+                    f"{table.path} has no column {unknown(name, present)}; its columns are "
+                    f"{listed(present)}."
+                )
         return TableColumn(self, name)
 
     def locate(self, row: int) -> str:

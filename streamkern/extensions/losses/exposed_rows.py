@@ -1,0 +1,84 @@
+"""Rows with an exposure or an offset, as rows of rates or of differences.
+
+With a logarithm for the link, the mean of a row is e exp(eta), where e is its exposure or the
+exponential of its offset.  Its deviance is e^(2 - p) times that of y / e at exp(eta), where the
+variance is in proportion to mean^p.  So the rows are those of the rates y / e, with such weights.
+Without a link, they are those of y less the offset.
+
+Jorgensen (1987), "Exponential dispersion models".
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from streamkern._typing import Array
+from streamkern.errors import DataError, ParameterError
+from streamkern.extensions.losses.loss import Loss
+from streamkern.sources import Block, Source
+from streamkern.sources.rows_beside import Joining, RowsBeside
+
+KINDS = ("exposure", "offset")
+
+
+@dataclass(frozen=True)
+class Exposed(Joining):
+    """What an exposure, or an offset, makes of rows; `power` is None where there is no link."""
+
+    kind: str
+    power: float | None
+
+    def values(self, part: Array, start: int) -> Array:
+        """Return exposures, or differences, of rows, (n,); NaN where there is none."""
+        try:
+            found = np.asarray(part).astype(float)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"the {self.kind} of rows is numbers, but row {start:,} or one after it has text; "
+                f"give numbers."
+            ) from None
+        is_rate = self.kind == "exposure"
+        wrong = np.flatnonzero(np.isinf(found) | (is_rate & (found <= 0)))
+        if len(wrong):
+            error = DataError(
+                f"has the {self.kind} {found[wrong[0]]:g}, but it is a finite number"
+                f"{' above 0' * is_rate}; leave such rows out."
+            )
+            error.row = start + int(wrong[0])
+            raise error
+        return found if is_rate or self.power is None else np.exp(found)
+
+    def joined(self, block: Block, values: Array) -> Block:
+        if self.power is None:
+            return replace(block, y=block.y - values[:, None])
+        units = np.where(np.isnan(values), 1.0, values) ** (2.0 - self.power)
+        return replace(block, y=block.y / values[:, None], weights=block.each_weight() * units)
+
+
+class ExposedRows(RowsBeside):
+    """Rows of rates, or of differences, by a column of exposures or offsets."""
+
+    def __init__(self, rows: Source, kind: str, name: str, loss: Loss) -> None:
+        super().__init__(rows, rows.column(name))
+        self.joining = Exposed(kind, getattr(loss, "power", None))
+        self.weighted_by = rows.weighted_by or (None if loss.link == "identity" else name)
+        self.described = {kind: name}
+
+    def describe(self) -> dict[str, Any]:
+        return self.rows.describe() | self.described
+
+
+def exposed(source: Source, column: tuple[str, str] | None, loss: Loss) -> Source:
+    """Return rows with an exposure or an offset in a column; without one, as they are."""
+    return source if column is None else ExposedRows(source, *column, loss)
+
+
+def check_exposure(kind: str, loss: Loss) -> None:
+    """Raise ParameterError unless there is such a thing with a loss."""
+    if loss.link == "log" or (kind == "offset" and loss.link == "identity"):
+        return
+    raise ParameterError(
+        f"an {kind} is for {'counts and amounts' if kind == 'exposure' else 'numbers'}, but the "
+        f"loss is {loss.words}; take poisson, gamma or tweedie:P, or leave it out."
+    )
