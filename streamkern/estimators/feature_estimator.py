@@ -34,10 +34,6 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     def _problem(self) -> Problem:
         """Return the problem, with its options."""
 
-    def _problem_of(self, like: Any) -> Problem:  # noqa: ARG002  of those that go on from a model
-        """Return the problem of a fit that takes the map of a model, or what else it can."""
-        return self._problem()
-
     def _parameters(self) -> Parameters:
         return Parameters.of(self)
 
@@ -111,7 +107,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             solver 'auto' is 'direct' then, whatever it takes.
         """
         how: dict[str, Any] = {"like": like, "checkpoint": checkpoint, "keep_moments": keep_moments}
-        return self._fit(self._problem_of(like), X, y, sample_weight, groups, times, **how)
+        return self._fit(self._problem(), X, y, sample_weight, groups, times, **how)
 
     def _fit(
         self,

@@ -99,8 +99,9 @@ def template_of(like: Any) -> Template | None:
         scale=options.scale if outcome.scale is None else outcome.scale,
     )
     own: Any = feature_map  # standardised, or Template refuses it
-    known = fitted.kernel, fitted.columns
-    return Template(options, own, *known, encoding=whole.encoding)
+    known, loss = (fitted.kernel, fitted.columns), getattr(whole, "loss", "squared")
+    start = None if loss == "squared" else fitted.predictor
+    return Template(options, own, *known, encoding=whole.encoding, loss=loss, start=start)
 
 
 def rows_of(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:

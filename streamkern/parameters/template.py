@@ -8,6 +8,7 @@ from streamkern.features import Standardized
 from streamkern.features.metric import standardizer_of
 from streamkern.kernels import Kernel
 from streamkern.parameters.fit_options import FitOptions
+from streamkern.predict.predictor import Predictor
 from streamkern.sources import Source
 from streamkern.sources.columns import Columns, columns_of
 from streamkern.sources.target_encoding import NUMBERS, TargetEncoding
@@ -25,6 +26,8 @@ class Template:
     # Of no rows, with the shifts to take, which else follow from rows.
     empty: FeatureSums | None = None
     encoding: TargetEncoding = NUMBERS
+    loss: str = "squared"
+    start: Predictor | None = None  # what a fit of another loss begins at
 
     def __post_init__(self) -> None:
         standardizer_of(self.feature_map)  # of other maps there are no moments

@@ -130,9 +130,10 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         that never fall, for each class against the rest; 'auto' is the spline, but of moments
         alone the sigmoid.  With None the probability is (1 + s) / 2 of a score s, cut off at 0 and
         1, no folds are made for it, and the rows are read once less.
-    loss : {'squared', 'logistic'}
-        With 'logistic', scores are log-odds by themselves: logistic regression by Newton's steps,
-        two to twelve passes, of more classes than two each against the rest, one after another.
+    loss : {'squared', 'logistic', 'multinomial'}
+        With the last two, which are one, scores are logarithms of probabilities but for a constant,
+        and of two classes log-odds: logistic regression by Newton's steps, two to twelve passes.
+        Of more classes each takes so many, one beside the others, with one penalty for all.
 
     References
     ----------

@@ -12,7 +12,7 @@ from streamkern.estimators.problems import Problem, Rows
 from streamkern.extensions.losses.exposed_rows import KINDS, check_exposure, exposed
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.loss_errors import LossErrors
-from streamkern.extensions.losses.loss_names import losses_of, restored_loss
+from streamkern.extensions.losses.loss_names import losses_of, name_of, restored_loss
 from streamkern.extensions.losses.reweighted_fit import FIGURES, reweighted_fit
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.report_rows import Row, model_rows
@@ -37,11 +37,10 @@ _NO_SUMS = (
 
 @dataclass(frozen=True)
 class LossRegression(Problem):
-    """Regression with other losses; `start` is a model with functions to begin at."""
+    """Regression with other losses."""
 
     losses: tuple[Loss, ...]
-    start: "FittedLoss | None" = None
-    are_signs: bool = False  # targets are +1 and -1, of a class against the rest each
+    are_signs: bool = False  # targets are +1 and -1, of classes
     exposed: tuple[str, str] | None = None  # "exposure" or "offset", and the name of the column
 
     def __post_init__(self) -> None:
@@ -84,9 +83,9 @@ class LossRegression(Problem):
         return replace(parameters, solver="direct")
 
     def job(self, parameters: Parameters, template: Template | None = None) -> Job:
-        if template is not None and self.start is None:
+        if template is not None and template.loss != name_of(self.losses):
             raise ParameterError(
-                f"a fit of the loss {self.losses[0].words} begins only at a model of the same "
+                f"a fit of the loss {name_of(self.losses)} begins only at a model of the same "
                 f"loss; give one for like (--like), or leave it out."
             )
         return super().job(parameters, template)
@@ -107,9 +106,7 @@ class LossRegression(Problem):
 
     def linear(self, context: FitContext, parameters: Parameters) -> Any:
         """Return the regression on a linear scale, with its losses and constants."""
-        start = None if self.start is None else self.start.predictor
-        how: Any = {"are_signs": self.are_signs, "start": start}
-        return reweighted_fit(context, parameters, self.losses, **how)
+        return reweighted_fit(context, parameters, self.losses, are_signs=self.are_signs)
 
     def model(self, ridge: FittedRidge, source: Source | None) -> FittedRidge:  # noqa: ARG002
         return ridge
@@ -194,8 +191,7 @@ class FittedLoss(FittedRidge):
     @property
     def loss(self) -> str:
         """The losses as options name them."""
-        first, *others = (loss.words for loss in self.losses)
-        return ",".join([first, *(each.partition(":")[2] for each in others)])
+        return name_of(self.losses)
 
     @property
     def linked(self) -> Any:

@@ -38,9 +38,10 @@ def losses_of(text: Any) -> tuple[Loss, ...]:
     return tuple(kind(**{_GIVEN[name]: number}) for number in numbers) or (kind(),)
 
 
-def are_alike(some: tuple[Loss, ...], others: tuple[Loss, ...]) -> bool:
-    """Say whether losses are the same, but for their scales."""
-    return [loss.words for loss in some] == [loss.words for loss in others]
+def name_of(losses: tuple[Loss, ...]) -> str:
+    """Return what options call losses."""
+    first, *others = (loss.words for loss in losses)
+    return ",".join([first, *(each.partition(":")[2] for each in others)])
 
 
 def restored_loss(described: dict[str, Any]) -> Loss:

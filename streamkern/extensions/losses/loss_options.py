@@ -44,22 +44,12 @@ def problem(options: dict[str, Any], moments: Any) -> "LossRegression | None":  
         )
         return None
     refuse_given(("report",), "is a page of least squares; leave it out, and use `evaluate`.")
-    from streamkern.extensions.losses.fitted_loss import FittedLoss, LossRegression
-    from streamkern.extensions.losses.loss_names import are_alike, losses_of
+    from streamkern.extensions.losses.fitted_loss import LossRegression
+    from streamkern.extensions.losses.loss_names import losses_of
 
-    losses, start = losses_of(options["loss"]), None
-    if options["like"]:
-        from streamkern.estimators.loading import load_fitted
-
-        start = load_fitted(options["like"], with_equations=False)
-        if not isinstance(start, FittedLoss) or not are_alike(start.losses, losses):
-            raise ParameterError(
-                f"a fit of the loss {options['loss']} begins only at a model of the same loss; "
-                f"give one for --like, or leave it out."
-            )
     column = column_of(options)
     options["drop"] = () if column is None else column[1:]
-    return LossRegression(losses, start, exposed=column)
+    return LossRegression(losses_of(options["loss"]), exposed=column)
 
 
 def column_of(options: dict[str, Any]) -> tuple[str, str] | None:

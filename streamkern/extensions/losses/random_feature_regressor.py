@@ -1,5 +1,6 @@
 """Regression with other losses by random features, as scikit-learn's users meet it."""
 
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any, Self
@@ -10,12 +11,11 @@ from streamkern.errors import ParameterError
 from streamkern.estimators.conventions import initializer
 from streamkern.estimators.docstrings import documented
 from streamkern.estimators.feature_estimator import FeatureEstimator
-from streamkern.estimators.loading import fitted_of
 from streamkern.estimators.paths import are_paths
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.extensions.losses.exposed_rows import KINDS
-from streamkern.extensions.losses.fitted_loss import NOT_OURS, FittedLoss, LossRegression
-from streamkern.extensions.losses.loss_names import are_alike, losses_of
+from streamkern.extensions.losses.fitted_loss import NOT_OURS, LossRegression
+from streamkern.extensions.losses.loss_names import losses_of
 from streamkern.runtime.events import job
 from streamkern.sources import Source, as_source
 from streamkern.sources.containers import unwrapped, with_named_columns
@@ -59,14 +59,7 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
     )
 
     def _problem(self) -> LossRegression:
-        return self._problem_of(None)
-
-    def _problem_of(self, like: Any, column: tuple[str, str] | None = None) -> LossRegression:
-        losses, start = losses_of(self.loss), None
-        model = fitted_of(like)
-        if isinstance(model, FittedLoss) and are_alike(model.losses, losses):
-            start = model
-        return LossRegression(losses, start, exposed=column)
+        return LossRegression(losses_of(self.loss))
 
     @job("fit")
     def fit(
@@ -100,7 +93,7 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         """
         how: dict[str, Any] = {"like": like, "checkpoint": checkpoint, "keep_moments": keep_moments}
         X, given, how["beside"] = _beside(X, y, sample_weight, exposure, offset)
-        problem = self._problem_of(like, _named(how["beside"]))
+        problem = replace(self._problem(), exposed=_named(how["beside"]))
         return self._fit(problem, X, *given, groups, times, **how)
 
     def update(self, *_: Any, **__: Any) -> Any:

@@ -37,21 +37,15 @@ _OF_ONE = ("objective", "objective_left", "alpha", "effective_dof", "train_rmse"
 
 
 def reweighted_fit(
-    context: FitContext,
-    parameters: Parameters,
-    losses: Sequence[Loss],
-    *,
-    are_signs: bool = False,
-    start: Predictor | None = None,
+    context: FitContext, parameters: Parameters, losses: Sequence[Loss], *, are_signs: bool = False
 ) -> tuple[FittedRidge, tuple[Loss, ...], tuple[float, ...]]:
     """Return the regression of losses on targets of rows, linear in the features.
 
     With it come the losses, which have found their scales, and the constants that suit them best.
     One loss is of every target that is a sign, with classes that share the rows where there are
-    several; several losses are of one target.  `start` is a linear function of the same features to
-    begin at.
+    several; several losses are of one target.  A model that the fit is like is where it begins.
     """
-    source = context.source
+    source, start = context.source, None if context.like is None else context.like.start
     n_sample = max(context.n_sample, large_sample(source.n_features + source.n_targets))
     context = replace(context, searched=[{"losses": [loss.words for loss in losses]}])
     columns = range(source.n_targets) if are_signs else [0] * len(losses)

@@ -100,7 +100,7 @@ def test_the_shell_takes_an_exposure(tmp_path):
     assert 0 < found["d2"] < 1
     assert "had an exposure" in refused("evaluate", out, table, status=2)
     wrong = refused("fit", table, "--out", out, "--force", *how[:-1], "yaers")
-    assert "no column 'yaers'" in wrong
+    assert "'yaers' (did you mean 'years'?) is no column" in wrong
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, np.inf])

@@ -1,8 +1,14 @@
 """Fits of other losses against scikit-learn's on the same features, and what must not matter."""
 
+import os
+import signal
+import threading
+
+import dask
 import numpy as np
 import pytest
 from dask.distributed import Client, LocalCluster
+from hearing import When
 from sklearn import linear_model
 from sklearn.metrics import d2_pinball_score, d2_tweedie_score, log_loss, mean_pinball_loss
 
@@ -10,6 +16,7 @@ import streamkern
 from streamkern import RandomFeatureClassifier, RandomFeatureRegressor
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.extensions.losses import newton_steps
+from streamkern.runtime.events import observed
 
 N, D = 3000, 64
 RNG = np.random.default_rng(1)
@@ -153,6 +160,16 @@ def test_a_fit_goes_on_from_a_model():
         model("gamma").fit(X, y + 1, like=first)
 
 
+def test_classes_go_on_from_a_model():
+    labels = np.digitize(ETA + 0.5 * RNG.normal(size=N), [-0.5, 0.5])
+    how = {"n_components": D, "loss": "multinomial", "alpha": 0.5, "precision": "double"}
+    first = RandomFeatureClassifier(**how).fit(X, labels)
+    again = RandomFeatureClassifier(**how).fit(X, labels, like=first)
+    assert again.report_["passes"] <= 2 + 3 * 2
+    assert again.report_["objective"] <= first.report_["objective"] * (1 + 1e-6)
+    assert again.predict_proba(X) == pytest.approx(first.predict_proba(X), abs=1e-3)
+
+
 def fitted_bits(loss):
     fitted = model(loss, precision="single").fit(X, TARGETS[loss])
     return fitted.coef_.tobytes(), fitted.report_["passes"]
@@ -167,6 +184,42 @@ def test_the_same_bits_of_any_workers():
             Client(cluster),
         ):
             assert fitted_bits("poisson") == expected
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_shards")
+@pytest.mark.parametrize("loss", ["poisson", "multinomial"])
+def test_workers_that_are_killed_in_steps_change_no_bit(loss):
+    labels = np.digitize(ETA, [-0.5, 0.5])
+    fits = {
+        "poisson": lambda: model("poisson").fit(X, TARGETS["poisson"]),
+        "multinomial": lambda: RandomFeatureClassifier(
+            n_components=D, loss="multinomial", kernel="gaussian", alpha=0.5
+        ).fit(X, labels),
+    }
+    expected, deaths = fits[loss]().coef_.tobytes(), []
+
+    def kill(client):
+        (alive, *_) = client.run(os.getpid, on_error="ignore").values()
+        os.kill(alive, signal.SIGKILL)
+        deaths.append(alive)
+
+    patient = {"distributed.deploy.lost-worker-timeout": "5 minutes"}
+    with dask.config.set(patient), streamkern.connect(n_workers=2) as client:
+        threads = []
+
+        def begin_to_kill():  # in another thread than the client's own
+            threads.append(threading.Thread(target=kill, args=[client]))
+            threads[-1].start()
+
+        whens = [When(begin_to_kill, after, "moments") for after in (5, 50, 95)]
+        with observed(lambda event: [when(event) for when in whens]):
+            found = fits[loss]()
+        for thread in threads:
+            thread.join()
+    assert len(deaths) == 3
+    assert found.coef_.tobytes() == expected
 
 
 @pytest.mark.usefixtures("small_shards")
