@@ -38,16 +38,18 @@ class Exposed(Joining):
                 f"the {self.kind} of rows is numbers, but row {start:,} or one after it has text; "
                 f"give numbers."
             ) from None
-        is_rate = self.kind == "exposure"
-        wrong = np.flatnonzero(np.isinf(found) | (is_rate & (found <= 0)))
+        with np.errstate(over="ignore"):
+            is_log = self.kind == "offset" and self.power is not None
+            used = np.exp(found) if is_log else found
+        wrong = np.flatnonzero(np.isinf(used) | ((self.power is not None) & (used <= 0)))
         if len(wrong):
             error = DataError(
                 f"has the {self.kind} {found[wrong[0]]:g}, but it is a finite number"
-                f"{' above 0' * is_rate}; leave such rows out."
+                f"{' above 0' * (self.kind == 'exposure')}; leave such rows out."
             )
             error.row = start + int(wrong[0])
             raise error
-        return found if is_rate or self.power is None else np.exp(found)
+        return used
 
     def joined(self, block: Block, values: Array) -> Block:
         if self.power is None:

@@ -43,11 +43,11 @@ class LossRegression(Problem):
     are_signs: bool = False  # targets are +1 and -1, of classes
     exposed: tuple[str, str] | None = None  # "exposure" or "offset", and the name of the column
 
+    is_squared = False
+
     def __post_init__(self) -> None:
         if self.exposed is not None:
             check_exposure(self.exposed[0], self.losses[0])
-
-    is_squared = False
 
     @property
     def keeps_folds(self) -> bool:
