@@ -107,7 +107,7 @@ def test_text_that_is_no_value_is_refused_with_the_forms_that_are(line, sentence
 @pytest.mark.parametrize("command", ["fit", "tune"])
 def test_a_command_has_the_options_of_the_contract(command):
     text = CliRunner().invoke(main, [command, "--help-all"], terminal_width=200).output
-    more = {"fit": {"like", "boost", "loss"}, "tune": {"budget"}}[command]
+    more = {"fit": {"like", "boost", "loss", "exposure", "offset"}, "tune": {"budget"}}[command]
     found = {word.strip(",") for word in text.split() if word.startswith("--")}
     in_help = {"--" + name for name in {*CONTRACT.split(), *more, "help-all"}}
     assert {name for name in found if f"  {name} " in text} == in_help

@@ -109,6 +109,10 @@ class Tweedie(Loss):
         second = (2.0 - p) * expected + (p - 1.0) * observed
         return Derivatives(expected - observed, np.maximum(second, expected))
 
+    def first_eta(self, y: Floats, eta: Floats) -> Floats:
+        # From a constant, a row far above it would go too far: exp of a step of y / mean.
+        return np.log(0.9 * y + 0.1 * np.exp(eta))
+
     def constant(self, y: Floats, weights: Floats) -> float:
         return float(np.log(max(_mean(y, weights), np.finfo(float).tiny)))
 

@@ -19,7 +19,6 @@ from streamkern.models.report_rows import Row, model_rows
 from streamkern.models.scoring import scored
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
-from streamkern.parameters.plan import Job
 from streamkern.parameters.template import Template
 from streamkern.passes.fit_context import FitContext
 from streamkern.predict.deviation import Deviation
@@ -81,14 +80,6 @@ class LossRegression(Problem):
                     f"leave it out (alpha may be 'cv', a number, or some to choose from)."
                 )
         return replace(parameters, solver="direct")
-
-    def job(self, parameters: Parameters, template: Template | None = None) -> Job:
-        if template is not None and template.loss != name_of(self.losses):
-            raise ParameterError(
-                f"a fit of the loss {name_of(self.losses)} begins only at a model of the same "
-                f"loss; give one for like (--like), or leave it out."
-            )
-        return super().job(parameters, template)
 
     def source(self, rows: Rows, parameters: Parameters, template: Template | None) -> Source:  # noqa: ARG002
         source = as_source(*rows)

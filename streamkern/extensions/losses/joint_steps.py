@@ -13,14 +13,19 @@ import numpy as np
 from streamkern.extensions.losses.newton_steps import CHOICES, ON_SAMPLE, Point, Steps, times
 from streamkern.fitting.draw_features import Features
 from streamkern.parameters.parameters import Parameters
-from streamkern.passes.column_summary import block_of
+from streamkern.passes.column_summary import ColumnSummary, block_of
 from streamkern.passes.fit_context import FitContext
 from streamkern.passes.fold_rules import placed_folds
-from streamkern.sources import Block, as_source
+from streamkern.sources import as_source
 from streamkern.statistics.folds import PlacedFolds
 
 # The part of the objective that may be left on the sample.
 _ENOUGH = 1e-3
+
+
+def share_of(summary: ColumnSummary) -> float:
+    """Return the share of all rows that are in the sample, by weight."""
+    return float(summary.sample.weights.sum() / summary.columns.weight.max())
 
 
 class JointSteps(tuple[Steps, ...]):
@@ -49,15 +54,18 @@ class JointSteps(tuple[Steps, ...]):
         context: FitContext,
         features: Features,
         each: list[Parameters],
-        sample: Block | None = None,
+        *,
+        on_sample: bool = False,
     ) -> None:
-        """Take a step of every function, in as many passes; rows may be those of a sample."""
+        """Take a step of every function, in as many passes, but none that the sample is against."""
+        summary = features.summary
+        share = 1.0 if on_sample else share_of(summary)
         for steps, parameters in zip(self, each, strict=True):
             steps.read(context, features, parameters)
-            if steps.others and sample is not None:
-                steps.try_on(sample)
-            elif steps.others:
+            if steps.others and not on_sample:
                 steps.close(parameters)
+            if not context.source.sparse_row_bytes:
+                steps.try_on(block_of(summary.sample), share)
             for other in steps.others:
                 other.alphas = other.alphas or steps.alphas
         if len(self) > 1:
@@ -98,7 +106,7 @@ class JointSteps(tuple[Steps, ...]):
         """
         sample, options = features.summary.sample, context.options
         source = as_source(sample.X, sample.y, sample.weights)
-        share = float(sample.weights.sum() / features.summary.columns.weight.max())
+        share = share_of(features.summary)
         context = replace(context, source=source, checkpoint=None)
         context = context.planned_again(options, context.n_sample)
         if isinstance(context.fold_rule, PlacedFolds):
@@ -110,7 +118,7 @@ class JointSteps(tuple[Steps, ...]):
         elif parameters.alphas is not None:
             own = replace(parameters, alphas=times(share, parameters.alphas))
         for _ in range(ON_SAMPLE):
-            self.read(context, features, [own] * len(self), block_of(sample))
+            self.read(context, features, [own] * len(self), on_sample=True)
             settled = all(steps.rows.loss.is_settled for steps in self)
             if (settled and self.left < _ENOUGH) or self.is_over(self[0].rows.loss.tolerance):
                 break

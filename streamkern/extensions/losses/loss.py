@@ -76,6 +76,10 @@ class Loss(ABC):
         """Return the loss with the scale of residuals of a sample."""
         return self
 
+    def first_eta(self, y: Floats, eta: Floats) -> Floats:  # noqa: ARG002
+        """Return where the first step is taken from, (n,): a constant eta, or nearer to targets."""
+        return eta
+
     def facts(self, y: Floats, eta: Floats, weights: Floats) -> Any:  # noqa: ARG002
         """Return sums over rows, (n_facts,), that the scale follows from."""
         return 0.0

@@ -51,7 +51,7 @@ _SLOWEST = 0.95
 # The part of the loss of a constant that is as good as none.
 _NONE = 1e-3
 # How a step that does not help at all is cut.
-_SHORTER = 1 / 64
+_SHORTER, _SHORTENED = 1 / 64, 5
 # Losses that grow by less than this part of them have not grown.
 _ROUNDING = 1e-9
 # Times the precision floor of sums that a penalty is at least: below, steps are of their rounding.
@@ -75,10 +75,11 @@ class Point(NamedTuple):
 
 
 def _predictor(points: list[Point], precision: str) -> Predictor:
-    """Return functions of the same features."""
+    """Return functions of the same features; one that is constant may be of any."""
+    feature_map = max(points, key=lambda point: bool(point.coef.any())).feature_map
     coef = np.column_stack([point.coef for point in points])
     intercepts = np.array([point.intercept for point in points])
-    return Predictor(points[-1].feature_map, coef, intercepts, precision)
+    return Predictor(feature_map, coef, intercepts, precision)
 
 
 @dataclass
@@ -90,6 +91,7 @@ class Steps:
     least: float  # an objective so small is as good as none
     here: Point
     before: Point
+    is_constant: bool = False  # where no step was taken
     others: tuple["Steps", ...] = ()  # of the other classes
     path: RidgePath | None = None  # of the last pass
     alpha: float = np.nan  # of that
@@ -123,7 +125,7 @@ class Steps:
             * float(features.summary.columns.weight.max())
             * np.average(loss.plain.values(y, np.full(len(y), constant)), weights=weights)
         )
-        steps = cls(rows, constant, float(least), here, here)
+        steps = cls(rows, constant, float(least), here, here, is_constant=start is None)
         steps._begin_scale(features)
         return steps
 
@@ -137,6 +139,7 @@ class Steps:
     def read(self, context: FitContext, features: Features, parameters: Parameters) -> None:
         """Read the rows once at this point, and go on from it, or part of the way back."""
         rows = self._rows_here(precision_of_features(context.options.precision))
+        rows = replace(rows, is_first=self.is_constant)
         moments = sum_features(context, features, rows)
         losses, facts = compute(delayed(_LOSSES, moments.folds, name="losses"))
         self.reports.append(moments.report)
@@ -161,14 +164,14 @@ class Steps:
                 if self.others and not is_first:  # all choose together, after the cycle
                     path = ridge_path(moments, fixed)
                     solution = path.solved.solution
-        after = Point(moments.feature_map, solution.coef[:, 0], float(solution.intercept[0]))
+        after = Point(path.moments.feature_map, solution.coef[:, 0], float(solution.intercept[0]))
         self.path, self.alpha, loss = path, float(solution.alpha), self.rows.loss
         self.next_alpha = self.alpha
         self.objective = float(losses[-1] + 0.5 * self.alpha * (self.here.coef @ self.here.coef))
         self._expect(path, after)
         self.is_steady = self.alpha == alpha and loss.is_settled
         self.rows = replace(self.rows, loss=loss.next(facts), judge=loss)
-        self.before, self.here = self.here, after
+        self.before, self.here, self.is_constant = self.here, after, False
 
     def _rows_here(self, precision: str) -> WorkingRows:
         points = [self.before, self.here, *(other.here for other in self.others)]
@@ -179,15 +182,25 @@ class Steps:
         parts = [self.before.towards(self.here, step) for step in STEPS]
         return losses + 0.5 * np.array([alpha * part.coef @ part.coef for part in parts])
 
-    def try_on(self, sample: Block) -> None:
-        """Go only as far as is best for the rows of a sample."""
-        sums = SimpleNamespace(losses=np.zeros(len(STEPS)), facts=0.0)
-        self._rows_here("double").reweighted(sample, sums)
-        step = STEPS[int(np.nanargmin(self._objectives(sums.losses, self.alpha)))]
-        self.here = self.before.towards(self.here, step)
+    def try_on(self, sample: Block, share: float) -> None:
+        """Go only as far as is best for the rows of a sample, a share of all that were read.
+
+        Where they are not all, the whole step is taken unless it would lose more than it was to
+        gain.
+        """
+        for _ in range(_SHORTENED):
+            sums = SimpleNamespace(losses=np.zeros(len(STEPS)), facts=0.0)
+            self._rows_here("double").reweighted(sample, sums)
+            each = self._objectives(sums.losses / share, self.alpha)
+            if share < 1.0 and not each[-1] - each[0] > self.expected:
+                return
+            step = STEPS[int(np.nanargmin(each))]
+            self.here = self.before.towards(self.here, step or _SHORTER)
+            if step:
+                return
 
     def close(self, parameters: Parameters) -> FittedRidge:
-        """Return the regression of the last pass, whose sums are not needed any more."""
+        """Return the regression as it is here; sums of the last pass are not needed any more."""
         if self.path is not None:
             with quiet():
                 ridge = ridge_result(self.path, parameters)
@@ -195,7 +208,9 @@ class Steps:
             self.unseen = None if folds is None else unseen_by(ridge, folds).held_out
             self.ridge, self.path = replace(ridge, moments=None), None
         assert self.ridge is not None  # noqa: S101  after a pass
-        return self.ridge
+        here = {"coef": self.here.coef[:, None], "intercept": np.array([self.here.intercept])}
+        predictor: Any = self.ridge.predictor
+        return replace(self.ridge, predictor=replace(predictor, **here))
 
     def _expect(self, path: RidgePath, after: Point) -> None:
         """Note by how much the objective is to fall, as the quadratic of the pass tells it."""

@@ -14,6 +14,7 @@ from streamkern.extensions.losses.exposed_rows import ExposedRows
 from streamkern.extensions.losses.joint_steps import JointSteps
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.loss_errors import LossErrors
+from streamkern.extensions.losses.loss_names import name_of
 from streamkern.extensions.losses.newton_steps import Point, Steps
 from streamkern.fitting.draw_features import draw_features
 from streamkern.fitting.ridge_result import tell_of_solution
@@ -37,15 +38,22 @@ _OF_ONE = ("objective", "objective_left", "alpha", "effective_dof", "train_rmse"
 
 
 def reweighted_fit(
-    context: FitContext, parameters: Parameters, losses: Sequence[Loss], *, are_signs: bool = False
+    context: FitContext,
+    parameters: Parameters,
+    losses: tuple[Loss, ...],
+    *,
+    are_signs: bool = False,
 ) -> tuple[FittedRidge, tuple[Loss, ...], tuple[float, ...]]:
     """Return the regression of losses on targets of rows, linear in the features.
 
     With it come the losses, which have found their scales, and the constants that suit them best.
     One loss is of every target that is a sign, with classes that share the rows where there are
-    several; several losses are of one target.  A model that the fit is like is where it begins.
+    several; several losses are of one target.  A model of the same losses that the
+    fit is like is where it begins.
     """
-    source, start = context.source, None if context.like is None else context.like.start
+    source, like = context.source, context.like
+    is_same = like is not None and (are_signs or like.loss == name_of(losses))
+    start = like.start if like is not None and is_same else None
     n_sample = max(context.n_sample, large_sample(source.n_features + source.n_targets))
     context = replace(context, searched=[{"losses": [loss.words for loss in losses]}])
     columns = range(source.n_targets) if are_signs else [0] * len(losses)

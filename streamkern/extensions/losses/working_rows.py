@@ -43,6 +43,7 @@ class WorkingRows(Weighting):
     column: int = 0  # of the targets
     are_signs: bool = False  # targets are +1 and -1, for yes and no
     predictor: Predictor | None = None
+    is_first: bool = False  # the step is the first, from a constant
 
     keeps_targets: ClassVar[bool] = False
     n_steps: ClassVar[int] = len(STEPS)
@@ -69,6 +70,7 @@ class WorkingRows(Weighting):
             eta = here if step == 1.0 else before + step * (here - before)
             sums.losses[i] += lost + weights @ self.judge.values(y, eta - level)
         sums.facts += self.loss.facts(y, here, weights)
+        here = self.loss.first_eta(y, here) if self.is_first else here
         slope, curvature = self.loss.derivatives(y, here - level)
         weights, z = weights * curvature, here - slope / curvature
         if not np.isfinite(z @ weights):

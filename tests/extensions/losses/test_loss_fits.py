@@ -13,7 +13,7 @@ from sklearn import linear_model
 from sklearn.metrics import d2_pinball_score, d2_tweedie_score, log_loss, mean_pinball_loss
 
 import streamkern
-from streamkern import RandomFeatureClassifier, RandomFeatureRegressor
+from streamkern import RandomFeatureClassifier, RandomFeatureRegressor, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.extensions.losses import newton_steps
 from streamkern.runtime.events import observed
@@ -156,8 +156,21 @@ def test_a_fit_goes_on_from_a_model():
     assert again.report_["passes"] <= 5
     fresh = model("poisson", alpha=again.alpha_).fit(*more)
     assert again.report_["deviance"] == pytest.approx(fresh.report_["deviance"], rel=0.02)
-    with pytest.raises(ParameterError, match="begins only at a model of the same"):
-        model("gamma").fit(X, y + 1, like=first)
+    other = model("gamma").fit(X, y + 1, like=first)  # the features alone
+    assert other.feature_map_.inner is first.feature_map_.inner
+
+
+@pytest.mark.parametrize("feature_map", ["nystroem", "orthogonal"])
+def test_features_that_were_tuned_by_squares_serve_another_loss(feature_map):
+    y = TARGETS["poisson"] * 100.0  # far from constant
+    squares = RandomFeatureRidge(n_components=D, feature_map=feature_map, kernel="laplacian")
+    squares.fit(X, np.log(y + 1.0))
+    found = model("poisson").fit(X, y, like=squares)
+    assert found.report_["passes"] <= 8
+    assert found.score(X, y) > 0.4
+    labels = np.digitize(ETA + 0.5 * RNG.normal(size=N), [-0.5, 0.5])
+    kinds = RandomFeatureClassifier(n_components=D, loss="multinomial", feature_map=feature_map)
+    assert kinds.fit(X, labels).score(X, labels) > 0.7
 
 
 def test_classes_go_on_from_a_model():
