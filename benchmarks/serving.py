@@ -4,11 +4,11 @@ Every model is of the same made-up rows.  One row and many are predicted by the 
 array and of a data frame, by `predictor_`, by ONNX Runtime, by exported C (`cc -O3 -march=native`)
 and by scikit-learn's RBFSampler and Ridge; by LightGBM (500 trees) where it is installed.  They
 take turns in one run, on one thread; many rows are given 100,000 at a time, or 10,000 where a
-library holds all features.  Figures are microseconds a row: the median and the 99th percentile of
-single rows, and the median of parts of many; `apart` is the largest difference to the estimator,
-over the standard deviation.  Then a new process loads each model and predicts a row, as an
-estimator or a predictor: seconds from its start, those of the processor, and which of Dask and
-scikit-learn came with it.
+library holds all features.  Figures are microseconds a row, of the processor, so that other work
+of the machine does not count: the median and the 99th percentile of single rows, and the median of
+parts of many; `apart` is the largest difference to the estimator, over the standard deviation.
+Then a new process loads each model and predicts a row, as an estimator or a predictor: seconds
+from its start, those of the processor, and which of Dask and scikit-learn came with it.
 
 With folders of real sets: python benchmarks/serving.py ../shared/data/*.  Of each it tells how far
 ONNX Runtime and C are at most from the model: in standard deviations of the targets, with standard
@@ -102,7 +102,7 @@ def measure(X: Any, y: Any, n_rows: int, D: int, folder: Path) -> None:
         from lightgbm import LGBMRegressor
 
         trees = LGBMRegressor(n_estimators=500, n_jobs=1, verbose=-1).fit(X, y)
-        contenders["LightGBM"] = trees.booster_.predict
+        contenders["LightGBM"] = partial(trees.booster_.predict, num_threads=1)
     print(f"\np = {p}, D = {D:,}{'one row':>14}{'99th':>10}{'of many':>12}{'apart':>10}")
     given = {name: rows_for(name, names, batch) for name in contenders}
     one = {name: given[name][:1] for name in contenders}
@@ -244,10 +244,10 @@ def in_turns(contenders: dict[str, Predict], rows: Any, turns: int, calls: int) 
     for turn in range(turns + 1):
         for name, predict in contenders.items():
             for _ in range(calls):
-                start = time.perf_counter()
+                start = time.process_time()
                 predict(rows[name])
                 if turn:  # the first is for caches
-                    found[name].append(time.perf_counter() - start)
+                    found[name].append(time.process_time() - start)
     return found
 
 

@@ -23,8 +23,7 @@ from streamkern.registry import more_options
     click.option("--std", is_flag=True, help="Give standard deviations of new targets, as y_std."),
     click.option(
         "--interval",
-        type=lambda text: float(text.removesuffix("%")) / 100,
-        metavar="PERCENT",
+        type=shared.percent,
         help="Give the ends of intervals that hold so much of new targets, as y_lower and y_upper.",
     ),
     click.option(
