@@ -27,21 +27,12 @@ _EACH = {
     "Abs": "fabs{f}({})", "Sqrt": "sqrt{f}({})", "Exp": "exp{f}({})", "Log": "log{f}({})",
     "Pow": "pow{f}({}, {})", "Cos": "wave{f}({}, 0)", "Sin": "wave{f}({}, 0.25{f})",
     "Min": "least({}, {})", "Max": "most({}, {})", "Clip": "least(most({}, {}), {})",
-    "Relu": "most({}, 0.0)", "IsInf": "isinf({})", "Greater": "({} > {})",
+    "Relu": "most({}, 0.0)", "IsInf": "isinf({})", "Greater": "({} > {})", "Less": "({} < {})",
     "Where": "({} ? {} : {})", "Cast": "({kind}){}", "Squeeze": "{}", "Identity": "{}",
 }  # fmt: skip
 _ENDS = """\
 static inline double least(double a, double b) { return b < a ? b : a; }
 static inline double most(double a, double b) { return b > a ? b : a; }
-"""
-_SOFTMAX = """\
-static void softmax(int n, const double *a, double *shares)
-{
-    double largest = a[0], sum = 0.0;
-    for (int k = 1; k < n; k++) largest = most(largest, a[k]);
-    for (int k = 0; k < n; k++) sum += shares[k] = exp(a[k] - largest);
-    for (int k = 0; k < n; k++) shares[k] /= sum;
-}
 """
 _DOT = """\
 static double dot{f}(int n, const {kind} *a, const {kind} *w)
@@ -191,7 +182,7 @@ void predict_rows(long n, const double *x, double *y)
     def _each(self, node: Node) -> Value:
         given = [self._value(name) for name in node.inputs]
         kind = next((value.kind for value in given if value.kind != "long"), "long")
-        if node.operator in ("Cast", "IsInf", "Greater"):
+        if node.operator in ("Cast", "IsInf", "Greater", "Less"):
             kind = _KINDS[node.attributes.get("to", np.dtype("i8"))]
         texts, suffix = [value.text for value in given], _SUFFIXES[given[0].kind]
         made = f"({' + '.join(['{}'] * len(given))})" if node.operator == "Sum" else ""
@@ -210,15 +201,14 @@ void predict_rows(long n, const double *x, double *y)
             width += each.width
         return self._made("double", width, node.name, "\n    ".join(steps))
 
-    def _softmax(self, node: Node) -> Value:
-        rows = self._stored(self._value(node.inputs[0]), f"{node.name}_of")
-        step = f"softmax({rows.width}, {rows.array}, {node.name});"
-        return self._made("double", rows.width, node.name, step)
+    def _reducesum(self, node: Node, first: str = "0.0", more: str = "{} + {}") -> Value:
+        value, made = self._value(node.inputs[0]), f"{node.name}[0]"
+        step = f"{made} = {first}; "
+        step += _loop(value.width, f"{made} = {more.format(made, value.text)};")
+        return self._made("double", 1, node.name, step)
 
-    def _reducesum(self, node: Node) -> Value:
-        value, name = self._value(node.inputs[0]), node.name
-        step = f"{name}[0] = 0.0; " + _loop(value.width, f"{name}[0] += {value.text};")
-        return self._made("double", 1, name, step)
+    def _reducemax(self, node: Node) -> Value:
+        return self._reducesum(node, "-INFINITY", "most({}, {})")
 
     def _matmul(self, node: Node) -> Value:
         matrix, name = self.graph.constants[node.inputs[1]], node.name
@@ -241,7 +231,7 @@ def _loop(n: int, step: str) -> str:
 
 def _helpers() -> list[tuple[str, str]]:
     """Return functions of C by name, those first that others call."""
-    found = [("", _ENDS), ("softmax", _SOFTMAX)]
+    found = [("", _ENDS)]
     for kind, n_terms in _TERMS.items():
         degrees, f = range(2 * n_terms - 1, 0, -2), _SUFFIXES[kind]
         series = ((-1) ** (d // 2) * math.tau**d / math.factorial(d) for d in degrees)

@@ -17,6 +17,7 @@ from streamkern.features import (
     Standardized,
     Standardizer,
 )
+from streamkern.features.kernel_values import LandmarkFeatures
 from streamkern.features.projection import Frequencies
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.features.standardizer import FARTHEST
@@ -57,11 +58,13 @@ def feature_parts(rows: Any, feature_map: FeatureMap, dtype: Any) -> Iterator[tu
         yield from _waves(rows, feature_map)
     elif isinstance(feature_map, KernelColumns):
         yield _similarities(rows, feature_map.kernel, feature_map.landmarks), slice(None)
+    elif isinstance(feature_map, LandmarkFeatures):
+        ((values, _),) = feature_parts(rows, feature_map.similarities, dtype)
+        yield values @ feature_map.weights, slice(None)
     else:
         raise ParameterError(
             f"the map {feature_map.name!r} is more than operators of ONNX express here; take "
-            f"Fourier features, identity, or, but for standard deviations, landmarks of a kernel "
-            f"of the Euclidean distance."
+            f"Fourier features, identity, or landmarks of a kernel of the Euclidean distance."
         )
 
 
@@ -84,13 +87,9 @@ def _bent(rows: Any, standardizer: Standardizer) -> Any:
     if standardizer.knots is None:
         rows = np.clip(rows, -FARTHEST, FARTHEST)
         return rows / np.sqrt((rows / standardizer.bound) ** 2 + 1.0)
-    places, bent = standardizer.knots.transpose(0, 2, 1)
-    # Between two knots b rises by as much of their difference as rows are on the way.
-    found = bent[0]
-    pieces = places[:-1], np.diff(places, axis=0), np.diff(bent, axis=0)
-    for start, width, rise in zip(*pieces, strict=True):
-        found = np.clip((rows - start) / width, 0.0, 1.0) * rise + found
-    return found
+    pieces = enumerate(zip(*standardizer.knots, strict=True))
+    bent = (straight(rows.columns([j]), *each) for j, each in pieces)
+    return rows.graph("Concat", *bent, axis=1) + (rows - rows)  # NaN stays
 
 
 def _waves(rows: Any, feature_map: Cosines | SpectralFeatures) -> Iterator[tuple[Any, slice]]:
@@ -141,3 +140,21 @@ def _similarities(rows: Any, kernel: Any, landmarks: Floats) -> Any:
             f"the kernel {kernel.name!r} at landmarks is more than operators of ONNX express here; "
             f"take Fourier features, or the Gaussian or Laplacian kernel."
         ) from error
+
+
+def straight(score: Any, points: Floats, values: Floats, *, goes_on: bool = False) -> Any:
+    """Return the function (n, 1) that is straight between points, and level outside or goes on."""
+    if not goes_on or len(points) == 1:
+        points = np.append(points, 2.0 * abs(points[-1]) + 1.0)
+        values = np.append(values, values[-1])
+    points, first = np.unique(points, return_index=True)
+    last = np.append(first[1:], len(values)) - 1
+    low, high, most = points[:-1].copy(), points[1:].copy(), np.finfo(np.float64).max
+    if goes_on:
+        low[0], high[-1] = -most, most
+    rises = (values[first[1:]] - values[last[:-1]]) / np.diff(points)
+    passed = np.minimum(np.maximum(score, low), high) - points[:-1]
+    found = passed @ rises[:, None] + values[0]
+    if (jumps := values[last] - values[first]).any():
+        found = found + (score > np.nextafter(points, -most)).astype(np.float64) @ jumps[:, None]
+    return found

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice
 from streamkern.estimators.loading import fitted_of
-from streamkern.extensions.export.map_graphs import feature_parts, with_merged_waves
+from streamkern.extensions.export.map_graphs import feature_parts, straight, with_merged_waves
 from streamkern.extensions.export.onnx_graph import Graph, Value
 from streamkern.extensions.export.table_graphs import table_rows
-from streamkern.features import KernelColumns
+from streamkern.features import KernelColumns, innermost
+from streamkern.features.kernel_values import LandmarkFeatures
+from streamkern.kernels import ShiftInvariantKernel
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.intervals import POWERS, RANKS, TENTHS, Interval
 from streamkern.predict.predictor import MEANS, Predictor
@@ -179,16 +180,20 @@ def _clipped(values: Any, predictor: Predictor) -> Any:
 
 def _deviations(X: Value, deviation: Deviation, dtype: Any) -> Any:
     """Return the standard deviations (n, q) of new targets, as `Deviation` has them."""
-    along = [
-        (features - deviation.centre[columns]) @ deviation.basis[columns]
-        for features, columns in feature_parts(X, deviation.feature_map, dtype)
-    ]
-    squares = X.graph("Sum", *along).astype(_DOUBLE) ** 2
-    leverages = squares @ deviation.weights + deviation.base
-    per_alpha = 1.0 / np.where(deviation.alphas > 0, deviation.alphas, np.inf)
-    slope, more = 1.0 + deviation.noise * per_alpha, deviation.beyond * per_alpha
-    variances = (leverages * slope + more) * deviation.row_weight + 1.0
-    return np.sqrt(variances * deviation.noise_variance)
+    inner = innermost(deviation.feature_map)
+    if landmarks := isinstance(inner, LandmarkFeatures):
+        kernel = inner.similarities.kernel
+        if not isinstance(kernel, ShiftInvariantKernel):
+            raise ParameterError(
+                f"standard deviations at landmarks of the kernel {kernel.name!r} are more than "
+                f"operators of ONNX express here; leave them out, or take a kernel of a distance."
+            )
+    parts = list(feature_parts(X, deviation.feature_map, _DOUBLE if landmarks else dtype))
+    along = ((each - deviation.centre[c]) @ deviation.basis[c] for each, c in parts)
+    leverages = X.graph("Sum", *along).astype(_DOUBLE) ** 2 @ deviation.weights + deviation.base
+    # Of what landmarks leave out of a kernel with k(x, x) = 1.
+    beside = (1.0, (parts[0][0] ** 2).sums()) if landmarks else ()
+    return np.sqrt((deviation.variances(leverages, *beside) + 1.0) * deviation.noise_variance)
 
 
 def _half_widths(X: Value, predicted: Any, interval: Interval) -> Any:
@@ -197,7 +202,7 @@ def _half_widths(X: Value, predicted: Any, interval: Interval) -> Any:
     logs = _linear(X, known.features)
     for j, scores in enumerate(interval.scores.T):
         ends = np.linspace(-1.0, 1.0, RANKS)
-        rank = _straight(predicted.columns([j]), known.ranks[:, j], ends)
+        rank = straight(predicted.columns([j]), known.ranks[:, j], ends)
         powers = X.graph("Concat", *(rank**k for k in range(1, POWERS + 1)), axis=1)
         log = logs.columns([j]) + powers @ known.slopes[:, [j]]
         log = np.clip(log, *known.ends[:, j])
@@ -213,8 +218,9 @@ def _probabilities(rule: Any, scores: Any) -> Any:
     if len(rule.classes) == 2:
         odds = scores.graph("Concat", -odds, odds, axis=1)
     # log p = min(o, 0) - log(1 + exp(-|o|)): not every runtime has Softplus in double.
-    rest = np.log(np.exp(-abs(odds)) + 1.0)
-    return scores.graph("Softmax", np.minimum(odds, 0.0) - rest, axis=1)
+    logs = np.minimum(odds, 0.0) - np.log(np.exp(-abs(odds)) + 1.0)
+    shares = np.exp(logs - scores.graph("ReduceMax", logs, axes=[1], keepdims=1))
+    return shares / shares.sums()
 
 
 def _log_odds(calibrator: Any, scores: Any) -> Any:
@@ -227,26 +233,8 @@ def _log_odds(calibrator: Any, scores: Any) -> Any:
         goes_on, found = calibrator.name == "spline", []
         values = calibrator.odds if goes_on else calibrator.probabilities
         for j, each in enumerate(zip(calibrator.scores, values, strict=True)):
-            found.append(_straight(scores.columns([j]), *each, goes_on=goes_on))
+            found.append(straight(scores.columns([j]), *each, goes_on=goes_on))
         odds = scores.graph("Concat", *found, axis=1)
         odds = odds if goes_on else np.log(odds) - np.log(1.0 - odds)
     # Runtimes differ in what the larger of NaN and a number is.
     return odds + (scores - scores)
-
-
-def _straight(score: Any, points: Floats, values: Floats, *, goes_on: bool = False) -> Any:
-    """Return the function (n, 1) that is straight between points, and level outside or goes on."""
-    if not goes_on or len(points) == 1:
-        points = np.append(points, 2.0 * abs(points[-1]) + 1.0)
-        values = np.append(values, values[-1])
-    points, first = np.unique(points, return_index=True)
-    last = np.append(first[1:], len(values)) - 1
-    low, high, most = points[:-1].copy(), points[1:].copy(), np.finfo(np.float64).max
-    if goes_on:
-        low[0], high[-1] = -most, most
-    rises = (values[first[1:]] - values[last[:-1]]) / np.diff(points)
-    passed = np.minimum(np.maximum(score, low), high) - points[:-1]
-    found = passed @ rises[:, None] + values[0]
-    if (jumps := values[last] - values[first]).any():
-        found = found + (score > np.nextafter(points, -most)).astype(_DOUBLE) @ jumps[:, None]
-    return found
