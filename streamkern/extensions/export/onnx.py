@@ -126,7 +126,7 @@ def exported(
             f"export one quantile after another."
         )
     elif predictor.link != "identity":
-        total = MEANS[predictor.link](total) + (total - total)
+        total = _or_nan(MEANS[predictor.link](total), total)
     given = {output: _clipped(total, predictor)}
     if return_std:
         deviation = Deviation.of(fitted.feature_map, fitted.normal_equations)
@@ -174,8 +174,12 @@ def _linear(X: Value, predictor: Predictor) -> Any:
 def _clipped(values: Any, predictor: Predictor) -> Any:
     if predictor.limits is None:
         return values
-    # Runtimes differ in what is the larger of NaN and a number.
-    return np.clip(values, *predictor.limits) + (values - values)
+    return _or_nan(np.clip(values, *predictor.limits), values)
+
+
+def _or_nan(made: Any, values: Any) -> Any:
+    """Return what was made of values, NaN where these are: runtimes differ in extremes of NaN."""
+    return made + (values - values)
 
 
 def _deviations(X: Value, deviation: Deviation, dtype: Any) -> Any:
@@ -225,9 +229,7 @@ def _probabilities(rule: Any, scores: Any) -> Any:
 
 def _log_odds(calibrator: Any, scores: Any) -> Any:
     """Return the odds of classes by their scores, as the calibrator of that name has them."""
-    if calibrator.name in ("sigmoid", "logistic"):
-        return calibrator.log_odds(scores)
-    if calibrator.name == "none":
+    if calibrator.name in ("sigmoid", "logistic", "none"):
         odds = calibrator.log_odds(scores)
     else:
         goes_on, found = calibrator.name == "spline", []
@@ -236,5 +238,4 @@ def _log_odds(calibrator: Any, scores: Any) -> Any:
             found.append(straight(scores.columns([j]), *each, goes_on=goes_on))
         odds = scores.graph("Concat", *found, axis=1)
         odds = odds if goes_on else np.log(odds) - np.log(1.0 - odds)
-    # Runtimes differ in what the larger of NaN and a number is.
-    return odds + (scores - scores)
+    return _or_nan(odds, scores)
