@@ -34,6 +34,15 @@ _ENDS = """\
 static inline double least(double a, double b) { return b < a ? b : a; }
 static inline double most(double a, double b) { return b > a ? b : a; }
 """
+_SOFTMAX = """\
+static void softmax(int n, const double *a, double *shares)
+{
+    double largest = a[0], sum = 0.0;
+    for (int k = 1; k < n; k++) largest = most(largest, a[k]);
+    for (int k = 0; k < n; k++) sum += shares[k] = exp(a[k] - largest);
+    for (int k = 0; k < n; k++) shares[k] /= sum;
+}
+"""
 _DOT = """\
 static double dot{f}(int n, const {kind} *a, const {kind} *w)
 {{
@@ -201,14 +210,15 @@ void predict_rows(long n, const double *x, double *y)
             width += each.width
         return self._made("double", width, node.name, "\n    ".join(steps))
 
-    def _reducesum(self, node: Node, first: str = "0.0", more: str = "{} + {}") -> Value:
-        value, made = self._value(node.inputs[0]), f"{node.name}[0]"
-        step = f"{made} = {first}; "
-        step += _loop(value.width, f"{made} = {more.format(made, value.text)};")
-        return self._made("double", 1, node.name, step)
+    def _softmax(self, node: Node) -> Value:
+        rows = self._stored(self._value(node.inputs[0]), f"{node.name}_of")
+        step = f"softmax({rows.width}, {rows.array}, {node.name});"
+        return self._made("double", rows.width, node.name, step)
 
-    def _reducemax(self, node: Node) -> Value:
-        return self._reducesum(node, "-INFINITY", "most({}, {})")
+    def _reducesum(self, node: Node) -> Value:
+        value, name = self._value(node.inputs[0]), node.name
+        step = f"{name}[0] = 0.0; " + _loop(value.width, f"{name}[0] += {value.text};")
+        return self._made("double", 1, name, step)
 
     def _matmul(self, node: Node) -> Value:
         matrix, name = self.graph.constants[node.inputs[1]], node.name
@@ -231,7 +241,7 @@ def _loop(n: int, step: str) -> str:
 
 def _helpers() -> list[tuple[str, str]]:
     """Return functions of C by name, those first that others call."""
-    found = [("", _ENDS)]
+    found = [("", _ENDS), ("softmax", _SOFTMAX)]
     for kind, n_terms in _TERMS.items():
         degrees, f = range(2 * n_terms - 1, 0, -2), _SUFFIXES[kind]
         series = ((-1) ** (d // 2) * math.tau**d / math.factorial(d) for d in degrees)

@@ -54,9 +54,9 @@ def export(console: Console, **options: Any) -> None:
         model = load_fitted(path, "is_linear", with_equations=options["std"])
     precision = options["precision"] or model.predictor.precision
     how: Any = {"return_std": options["std"], "interval": options["interval"]}
-    if options["table"] and kind == "c":
-        raise ParameterError("C takes no texts of a table; write ONNX, or leave out --table.")
     if options["table"]:
+        if kind == "c":
+            raise ParameterError("C takes no texts of a table; write ONNX, or leave out --table.")
         how["table"] = True
     output = write(model, out, precision=precision, force=options["force"], **how)
     n_bytes = Path(out).stat().st_size

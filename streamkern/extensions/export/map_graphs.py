@@ -16,6 +16,7 @@ from streamkern.features import (
     KernelColumns,
     Standardized,
     Standardizer,
+    innermost,
 )
 from streamkern.features.kernel_values import LandmarkFeatures
 from streamkern.features.projection import Frequencies
@@ -29,7 +30,7 @@ _PANEL = 1024
 
 def with_merged_waves(form: Form) -> Form:
     """Return the function of one target with one cosine of every frequency, where some repeat."""
-    inner = getattr(form.feature_map, "inner", form.feature_map)
+    inner = innermost(form.feature_map)
     if not isinstance(inner, Cosines) or form.coef.shape[1] > 1 or np.any(form.shift):
         return form
     frequencies, places = np.unique(inner.frequencies, axis=0, return_inverse=True)
@@ -97,19 +98,17 @@ def _waves(rows: Any, feature_map: Cosines | SpectralFeatures) -> Iterator[tuple
     paired = isinstance(feature_map, SpectralFeatures) and feature_map.paired
     if paired and feature_map.n_components % 2:  # the last has no sine
         paired, feature_map = False, feature_map.subset(np.arange(feature_map.n_components))
-    frequencies, amplitudes = feature_map.frequencies, feature_map.amplitudes
-    for start in range(0, len(frequencies), _PANEL):
-        draws = slice(start, min(start + _PANEL, len(frequencies)))
-        angles = rows @ frequencies[draws].T
+    amplitudes, step = feature_map.amplitudes, 1 + paired
+    if not paired and isinstance(feature_map, SpectralFeatures):
+        amplitudes = None  # those of the phase form are for pairs alone
+    for start in range(0, len(feature_map.frequencies), _PANEL):
+        draws = slice(start, start + _PANEL)
+        angles = rows @ feature_map.frequencies[draws].T
         if not paired:
             angles = angles + feature_map.phases[draws]
-        for place, wave in enumerate((np.cos, np.sin) if paired else (np.cos,)):
-            features = wave(angles)
-            # Amplitudes of the phase form are for pairs alone.
-            if amplitudes is not None and (paired or isinstance(feature_map, Cosines)):
-                features = features * amplitudes[draws]
-            step = 2 if paired else 1
-            yield features, slice(step * draws.start + place, step * draws.stop, step)
+        for place, wave in enumerate((np.cos, np.sin)[:step]):
+            features = wave(angles) if amplitudes is None else wave(angles) * amplitudes[draws]
+            yield features, slice(step * start + place, step * draws.stop, step)
 
 
 def _similarities(rows: Any, kernel: Any, landmarks: Floats) -> Any:

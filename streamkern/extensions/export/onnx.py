@@ -155,7 +155,7 @@ def exported(
 def _linear(X: Value, predictor: Predictor) -> Any:
     """Return constant + (phi(x) / scale - shift)^T coef, in double."""
     form = predictor.form
-    if isinstance(getattr(form.feature_map, "inner", form.feature_map), KernelColumns):
+    if isinstance(innermost(form.feature_map), KernelColumns):
         # Coefficients of values at landmarks are large and cancel.
         predictor = replace(predictor, precision="double")
         form = predictor.form
@@ -207,9 +207,8 @@ def _half_widths(X: Value, predicted: Any, interval: Interval) -> Any:
     for j, scores in enumerate(interval.scores.T):
         ends = np.linspace(-1.0, 1.0, RANKS)
         rank = straight(predicted.columns([j]), known.ranks[:, j], ends)
-        powers = X.graph("Concat", *(rank**k for k in range(1, POWERS + 1)), axis=1)
-        log = logs.columns([j]) + powers @ known.slopes[:, [j]]
-        log = np.clip(log, *known.ends[:, j])
+        powers = rank ** np.arange(1.0, POWERS + 1)
+        log = np.clip(logs.columns([j]) + powers @ known.slopes[:, [j]], *known.ends[:, j])
         each = scores[np.arange(TENTHS) * len(scores) // TENTHS]
         harder = (log > known.edges[:, j]).astype(_DOUBLE)
         found.append(np.exp(log) * (harder @ np.diff(each)[:, None] + each[0]))
@@ -222,14 +221,15 @@ def _probabilities(rule: Any, scores: Any) -> Any:
     if len(rule.classes) == 2:
         odds = scores.graph("Concat", -odds, odds, axis=1)
     # log p = min(o, 0) - log(1 + exp(-|o|)): not every runtime has Softplus in double.
-    logs = np.minimum(odds, 0.0) - np.log(np.exp(-abs(odds)) + 1.0)
-    shares = np.exp(logs - scores.graph("ReduceMax", logs, axes=[1], keepdims=1))
-    return shares / shares.sums()
+    rest = np.log(np.exp(-abs(odds)) + 1.0)
+    return scores.graph("Softmax", np.minimum(odds, 0.0) - rest, axis=1)
 
 
 def _log_odds(calibrator: Any, scores: Any) -> Any:
     """Return the odds of classes by their scores, as the calibrator of that name has them."""
-    if calibrator.name in ("sigmoid", "logistic", "none"):
+    if calibrator.name in ("sigmoid", "logistic"):
+        return calibrator.log_odds(scores)
+    if calibrator.name == "none":
         odds = calibrator.log_odds(scores)
     else:
         goes_on, found = calibrator.name == "spline", []
