@@ -9,19 +9,12 @@ import numpy as np
 from streamkern import kernels
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
-from streamkern.features import (
-    Cosines,
-    FeatureMap,
-    Identity,
-    KernelColumns,
-    Standardized,
-    Standardizer,
-    innermost,
-)
+from streamkern.features import Cosines, FeatureMap, KernelColumns, innermost
 from streamkern.features.kernel_values import LandmarkFeatures
 from streamkern.features.projection import Frequencies
 from streamkern.features.spectral import SpectralFeatures
-from streamkern.features.standardizer import FARTHEST
+from streamkern.features.standardized import Identity, Standardized
+from streamkern.features.standardizer import FARTHEST, Standardizer
 from streamkern.predict.predictor import Form
 
 # Frequencies whose waves are made together, as predictions add up their products.
@@ -63,10 +56,8 @@ def feature_parts(rows: Any, feature_map: FeatureMap, dtype: Any) -> Iterator[tu
         ((values, _),) = feature_parts(rows, feature_map.similarities, dtype)
         yield values @ feature_map.weights, slice(None)
     else:
-        raise ParameterError(
-            f"the map {feature_map.name!r} is more than operators of ONNX express here; take "
-            f"Fourier features, identity, or landmarks of a kernel of the Euclidean distance."
-        )
+        what = f"the map {feature_map.name!r}"
+        raise no_graph(what, "identity, or landmarks of a kernel of the Euclidean distance")
 
 
 def _standardised(rows: Any, standardizer: Standardizer) -> Any:
@@ -88,9 +79,7 @@ def _bent(rows: Any, standardizer: Standardizer) -> Any:
     if standardizer.knots is None:
         rows = np.clip(rows, -FARTHEST, FARTHEST)
         return rows / np.sqrt((rows / standardizer.bound) ** 2 + 1.0)
-    pieces = enumerate(zip(*standardizer.knots, strict=True))
-    bent = (straight(rows.columns([j]), *each) for j, each in pieces)
-    return rows.graph("Concat", *bent, axis=1) + (rows - rows)  # NaN stays
+    return straight(rows, *standardizer.knots) + (rows - rows)  # NaN stays
 
 
 def _waves(rows: Any, feature_map: Cosines | SpectralFeatures) -> Iterator[tuple[Any, slice]]:
@@ -135,14 +124,24 @@ def _similarities(rows: Any, kernel: Any, landmarks: Floats) -> Any:
         squares = rows @ (-2.0 * about.T) + (rows * rows).sums() + np.square(about).sum(axis=1)
         return kernel.profile_of_squares(rows.graph("Relu", squares))
     except (AttributeError, TypeError) as error:
-        raise ParameterError(
-            f"the kernel {kernel.name!r} at landmarks is more than operators of ONNX express here; "
-            f"take Fourier features, or the Gaussian or Laplacian kernel."
-        ) from error
+        what = f"the kernel {kernel.name!r} at landmarks"
+        raise no_graph(what, "or the Gaussian or Laplacian kernel") from error
 
 
-def straight(score: Any, points: Floats, values: Floats, *, goes_on: bool = False) -> Any:
-    """Return the function (n, 1) that is straight between points, and level outside or goes on."""
+def no_graph(what: str, instead: str) -> ParameterError:
+    return ParameterError(
+        f"{what} is more than operators of ONNX express here; take Fourier features, {instead}."
+    )
+
+
+def straight(scores: Any, points: Any, values: Any, *, goes_on: bool = False) -> Any:
+    """Return functions (n, q) of columns: straight between points, and level outside or goes on."""
+    each = enumerate(zip(points, values, strict=True))
+    found = (_straight(scores.columns([j]), *pair, goes_on=goes_on) for j, pair in each)
+    return scores.graph("Concat", *found, axis=1)
+
+
+def _straight(score: Any, points: Floats, values: Floats, *, goes_on: bool) -> Any:
     if not goes_on or len(points) == 1:
         points = np.append(points, 2.0 * abs(points[-1]) + 1.0)
         values = np.append(values, values[-1])

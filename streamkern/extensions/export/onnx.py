@@ -10,7 +10,7 @@ import numpy as np
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice
 from streamkern.estimators.loading import fitted_of
-from streamkern.extensions.export.map_graphs import feature_parts, straight, with_merged_waves
+from streamkern.extensions.export import map_graphs as maps
 from streamkern.extensions.export.onnx_graph import Graph, Value
 from streamkern.extensions.export.table_graphs import table_rows
 from streamkern.features import KernelColumns, innermost
@@ -154,17 +154,14 @@ def exported(
 
 def _linear(X: Value, predictor: Predictor) -> Any:
     """Return constant + (phi(x) / scale - shift)^T coef, in double."""
-    form = predictor.form
+    form, dtype = predictor.form, _PRECISIONS[predictor.precision]
     if isinstance(innermost(form.feature_map), KernelColumns):
         # Coefficients of values at landmarks are large and cancel.
-        predictor = replace(predictor, precision="double")
-        form = predictor.form
-    form = with_merged_waves(form)
+        form, dtype = replace(predictor, precision="double").form, _DOUBLE
+    form = maps.with_merged_waves(form)
     sums = [X.graph.constant(form.constant, _DOUBLE)]
-    for features, columns in feature_parts(X, form.feature_map, _PRECISIONS[predictor.precision]):
-        values = features
-        if np.any(form.shift):
-            values = values - np.asarray(form.shift)[columns]
+    for features, columns in maps.feature_parts(X, form.feature_map, dtype):
+        values = features - np.asarray(form.shift)[columns] if np.any(form.shift) else features
         if form.coef.dtype != values.dtype:
             values = values.astype(form.coef.dtype)
         sums.append((values @ form.coef[columns]).astype(_DOUBLE))
@@ -188,11 +185,9 @@ def _deviations(X: Value, deviation: Deviation, dtype: Any) -> Any:
     if landmarks := isinstance(inner, LandmarkFeatures):
         kernel = inner.similarities.kernel
         if not isinstance(kernel, ShiftInvariantKernel):
-            raise ParameterError(
-                f"standard deviations at landmarks of the kernel {kernel.name!r} are more than "
-                f"operators of ONNX express here; leave them out, or take a kernel of a distance."
-            )
-    parts = list(feature_parts(X, deviation.feature_map, _DOUBLE if landmarks else dtype))
+            what = f"the standard deviation at landmarks of the kernel {kernel.name!r}"
+            raise maps.no_graph(what, "or a kernel of a distance")
+    parts = list(maps.feature_parts(X, deviation.feature_map, _DOUBLE if landmarks else dtype))
     along = ((each - deviation.centre[c]) @ deviation.basis[c] for each, c in parts)
     leverages = X.graph("Sum", *along).astype(_DOUBLE) ** 2 @ deviation.weights + deviation.base
     # Of what landmarks leave out of a kernel with k(x, x) = 1.
@@ -203,11 +198,10 @@ def _deviations(X: Value, deviation: Deviation, dtype: Any) -> Any:
 def _half_widths(X: Value, predicted: Any, interval: Interval) -> Any:
     """Return half the widths (n, q) of intervals, as `Interval` has them."""
     known, found = interval.intervals, []
-    logs = _linear(X, known.features)
+    logs, ends = _linear(X, known.features), np.linspace(-1.0, 1.0, RANKS)
+    ranks = maps.straight(predicted, known.ranks.T, [ends] * len(known.ranks.T))
     for j, scores in enumerate(interval.scores.T):
-        ends = np.linspace(-1.0, 1.0, RANKS)
-        rank = straight(predicted.columns([j]), known.ranks[:, j], ends)
-        powers = rank ** np.arange(1.0, POWERS + 1)
+        powers = ranks.columns([j]) ** np.arange(1.0, POWERS + 1)
         log = np.clip(logs.columns([j]) + powers @ known.slopes[:, [j]], *known.ends[:, j])
         each = scores[np.arange(TENTHS) * len(scores) // TENTHS]
         harder = (log > known.edges[:, j]).astype(_DOUBLE)
@@ -231,11 +225,9 @@ def _log_odds(calibrator: Any, scores: Any) -> Any:
         return calibrator.log_odds(scores)
     if calibrator.name == "none":
         odds = calibrator.log_odds(scores)
+    elif calibrator.name == "spline":
+        odds = maps.straight(scores, calibrator.scores, calibrator.odds, goes_on=True)
     else:
-        goes_on, found = calibrator.name == "spline", []
-        values = calibrator.odds if goes_on else calibrator.probabilities
-        for j, each in enumerate(zip(calibrator.scores, values, strict=True)):
-            found.append(straight(scores.columns([j]), *each, goes_on=goes_on))
-        odds = scores.graph("Concat", *found, axis=1)
-        odds = odds if goes_on else np.log(odds) - np.log(1.0 - odds)
+        shares = maps.straight(scores, calibrator.scores, calibrator.probabilities)
+        odds = np.log(shares) - np.log(1.0 - shares)
     return _or_nan(odds, scores)
