@@ -1,18 +1,22 @@
 """Other losses on real tables, beside boosted trees of the same loss, and what a pass takes.
 
-tables FOLDER   held-out losses, passes and seconds
+tables FOLDER   held-out losses, seconds of fits, and these over streamkern's; scikit-learn's trees
+                as they come, LightGBM's, where it is installed, so and by a random search;
+                with OMP_WAIT_POLICY=passive, as threads of trees else wait for busy cores
 pass            seconds of a step over those of a ridge fit's pass, on rows from a generator
 """
 
 import argparse
 import time
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import loguniform
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import log_loss, mean_pinball_loss, mean_tweedie_deviance
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import RandomizedSearchCV, ShuffleSplit
 
 from streamkern import RandomFeatureClassifier, RandomFeatureRegressor, RandomFeatureRidge
 
@@ -28,7 +32,7 @@ TABLES = {
     "uci_protein": ("huber", None, ()),
     "uci_kin40k": ("quantile:0.5", None, ()),
 }
-GRID = {"learning_rate": [0.05, 0.1], "max_leaf_nodes": [15, 63], "max_iter": [100, 400]}
+SETTINGS, SEARCHED = 12, 100_000  # of a random search, and rows that it takes at most
 
 
 def rows_of(folder: Path, name: str):
@@ -60,43 +64,72 @@ def judged(loss: str, y, predicted) -> float:
     }[name]()
 
 
-def trees(loss: str, *, tuned: bool):
+def boosted(loss: str):
+    """Return scikit-learn's boosting as it comes."""
     name, _, level = loss.partition(":")
     if name == "logistic":
-        made = HistGradientBoostingClassifier(random_state=0)
-    else:
-        kind = {"huber": "absolute_error"}.get(name, name)
-        how = {"quantile": float(level)} if level else {}
-        made = HistGradientBoostingRegressor(loss=kind, random_state=0, **how)
-    return GridSearchCV(made, GRID, cv=3) if tuned else made
+        return HistGradientBoostingClassifier(random_state=0)
+    how = {"quantile": float(level)} if level else {}
+    kind = {"huber": "absolute_error"}.get(name, name)
+    return HistGradientBoostingRegressor(loss=kind, random_state=0, **how)
 
 
-def table(folder: Path, name: str, n_components: int, *, tuned: bool) -> None:
-    loss = TABLES[name][0]
+def lightgbm(loss: str, **how):
+    """Return LightGBM, which predicts shares as it does means."""
+    from lightgbm import LGBMRegressor
+
+    name, _, level = loss.partition(":")
+    how |= {"alpha": float(level)} if level else {}
+    kind = {"logistic": "binary", "huber": "l1"}.get(name, name)
+    return LGBMRegressor(objective=kind, random_state=0, verbose=-1, **how)
+
+
+def tuned(loss: str, n_rows: int):
+    """Return LightGBM by the best of random settings, each fitted to rows and judged on others."""
+    tried = {
+        "num_leaves": loguniform_int(7, 256),
+        "learning_rate": loguniform(0.01, 0.3),
+        "min_child_samples": loguniform_int(5, 200),
+        "n_estimators": loguniform_int(100, 1000),
+    }
+    fifth = min(n_rows, SEARCHED) // 5
+    split = ShuffleSplit(1, train_size=4 * fifth, test_size=fifth, random_state=0)
+    how = {"n_iter": SETTINGS, "cv": split, "random_state": 0}
+    return RandomizedSearchCV(
+        lightgbm(loss), tried, scoring=lambda model, X, y: -judged(loss, y, model.predict(X)), **how
+    )
+
+
+def loguniform_int(low: int, high: int) -> list[int]:
+    return np.unique(np.geomspace(low, high, 30).astype(int)).tolist()
+
+
+def table(folder: Path, name: str, n_components: int) -> None:
+    loss, how = TABLES[name][0], {"n_components": n_components}
     (X, y), (X_test, y_test) = rows_of(folder, name)
-    is_share = loss == "logistic"
-
-    def told(what: str, model, more=lambda _: "") -> None:
+    print(f"{name}, {loss}: {len(y):,} rows, {X.shape[1]} inputs, {len(y_test):,} held out")
+    models = {"streamkern": RandomFeatureRegressor(loss, **how)}
+    if loss == "logistic":
+        models["calibrated squares"] = RandomFeatureClassifier(**how)
+    models["boosted trees"] = boosted(loss)
+    if find_spec("lightgbm"):
+        models |= {"LightGBM": lightgbm(loss), "LightGBM, tuned": tuned(loss, len(y))}
+    first = 0.0
+    for what, model in models.items():
         begun = time.perf_counter()
         model.fit(X, y)
         seconds = time.perf_counter() - begun
-        by_odds = is_share and hasattr(model, "predict_proba")
+        first = first or seconds
+        by_odds = loss == "logistic" and hasattr(model, "predict_proba")
         predicted = model.predict_proba(X_test)[:, 1] if by_odds else model.predict(X_test)
         error = judged(loss, y_test, predicted)
-        print(f"  {what:22} {error:<10.5g} {seconds:7.1f} s {more(model)}", flush=True)
-
-    print(f"{name}, {loss}: {len(y):,} rows, {X.shape[1]} inputs, {len(y_test):,} held out")
-    how = {"n_components": n_components}
-    told("streamkern", RandomFeatureRegressor(loss, **how), lambda m: _said(m.report_))
-    if is_share:
-        told("calibrated squares", RandomFeatureClassifier(**how))
-    told("boosted trees", trees(loss, tuned=False))
-    if tuned:
-        told("boosted trees, tuned", trees(loss, tuned=True))
-
-
-def _said(report) -> str:
-    return f"{report['passes'] - 2} steps, objective within {report['objective_left']:.0e}"
+        chosen = getattr(model, "best_params_", {}).items()
+        more = ", ".join(f"{each} {float(value):.3g}" for each, value in chosen)
+        if what == "streamkern":
+            facts = model.report_
+            more = f"{facts['passes'] - 2} steps, within {facts['objective_left']:.0e}"
+        timed = f"{seconds:7.1f} s {seconds / first:6.2f}"
+        print(f"  {what:20}{error:<10.5g}{timed} {more}", flush=True)
 
 
 def a_pass(n_rows: int, n_components: int, n_inputs: int = 20) -> None:
@@ -122,14 +155,14 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=list(TABLES))
     parser.add_argument("--components", type=int, default=2048)
     parser.add_argument("--rows", type=int, default=400_000)
-    parser.add_argument("--tuned", action="store_true", help="trees by a grid search, too")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.what == "pass":
         a_pass(given.rows, given.components)
         return
+    RandomFeatureRidge().fit(np.eye(50), np.arange(50.0))  # imports
     for name in given.sets:
-        table(given.folder, name, given.components, tuned=given.tuned)
+        table(given.folder, name, given.components)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Options that several commands share, and what is told by whether they are given."""
 
+import math
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +15,16 @@ if TYPE_CHECKING:
     from streamkern.estimators.problems import Problem
 
 Decorator = Callable[[Any], Any]
+
+
+def percent(text: str) -> float:
+    """Return the share that is given in per cent, as 5 or 5%: a type of options."""
+    share = math.nan
+    with suppress(ValueError):
+        share = float(text.removesuffix("%")) / 100
+    if not 0 <= share < math.inf:
+        raise click.BadParameter(f"{text} is no share in per cent; give 5%.")
+    return share
 
 
 def options_of_extensions(command: str) -> list[Decorator]:

@@ -23,8 +23,7 @@ from streamkern.registry import more_options
     click.option("--support", is_flag=True, help="Write how well rows of the fit cover each row."),
     click.option(
         "--interval",
-        type=float,
-        metavar="PERCENT",
+        type=shared.percent,
         help="Write the ends of intervals that hold so many per cent of new targets, as y_lower "
         "and y_upper.",
     ),
@@ -77,8 +76,7 @@ def predict(console: Console, **options: Any) -> None:
         return
     if not options["data"]:
         raise ParameterError("there is nothing to predict; name files of rows.")
-    level, out = options["interval"], options["out"]
-    asked = options | {"interval": None if level is None else level / 100}
-    write, datasets, missing = model.prediction_writer(asked)
+    out = options["out"]
+    write, datasets, missing = model.prediction_writer(options)
     what = f"predictions in {out}:{' and '.join(['y_pred', *datasets])}"
     write_rows(console, options, model, write, what=what, missing=missing, predictions=out)

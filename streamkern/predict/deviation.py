@@ -80,17 +80,27 @@ class Deviation(Uncached):
         """Return leverages (n, t), and the variances of predictions over that of noise, (n, t)."""
         kernel = kernel_diagonal(self.feature_map, X)
         leverages, squares = self._sums(X, with_squares=kernel is not None)
+        if kernel is None or squares is None:
+            return leverages, self.variances(leverages)
+        return leverages, self.variances(leverages, kernel[:, None], squares[:, None])
+
+    def variances(self, leverages: Any, kernel: Any = None, squares: Any = None) -> Any:
+        """Return the variances of predictions over that of noise, (n, t), given leverages.
+
+        At landmarks k(x, x) and phi(x)^T phi(x) are given, too, (n, 1).
+        """
         variances = self.row_weight * leverages
         alphas = np.where(self.alphas > 0, self.alphas, np.inf)
         if self.beyond:
-            variances *= 1.0 + self.noise / alphas
-            variances += self.row_weight * self.beyond / alphas
-        if kernel is not None and squares is not None:
+            variances = variances * (1.0 + self.noise / alphas)
+            variances = variances + self.row_weight * self.beyond / alphas
+        if kernel is not None:
             left_out = kernel - squares
             # What the digits of features do not tell from nothing.
-            left_out[left_out < _DIGITS * np.finfo(self.basis.dtype).eps * kernel] = 0.0
-            variances += self.row_weight * left_out[:, None] / alphas
-        return leverages, variances
+            least = _DIGITS * np.finfo(self.basis.dtype).eps * kernel
+            left_out = np.where(left_out < least, 0.0, left_out)
+            variances = variances + self.row_weight * left_out / alphas
+        return variances
 
     def _sums(self, X: Array, *, with_squares: bool = False) -> tuple[Floats, Floats | None]:
         """Return the leverages (n, t) of rows (n, p), and phi(x)^T phi(x), (n,), if asked."""

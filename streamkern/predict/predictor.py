@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from streamkern.features.abilities import compress, innermost
 from streamkern.features.base import slices
 from streamkern.registry import extension
 from streamkern.runtime.scratch import Scratch
-from streamkern.sources import Block
+
+if TYPE_CHECKING:
+    from streamkern.sources import Block
 
 # Features of so many rows are held at a time, of fewer where they take more bytes than this.
 _ROWS_AT_ONCE = (128, 4096)
@@ -100,7 +102,7 @@ class RowFunction(ABC):
     def predict(self, X: Array) -> Floats:
         """Return predictions (n, q) for rows (n, p), or (n,) where they are flat."""
 
-    def predictions(self, block: Block) -> Iterator[tuple[Block, Floats]]:
+    def predictions(self, block: "Block") -> Iterator[tuple["Block", Floats]]:
         """Yield rows with their predictions (n, q)."""
         yield block, self.predict(block.X).reshape(len(block), self.n_targets)
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path, PurePosixPath
-
-import psutil
+from typing import Any
 
 from streamkern.errors import InsufficientMemoryError
 
@@ -27,12 +26,12 @@ _MOST_BLAS_THREADS = 64
 
 def total_bytes() -> int:
     """Return the memory of the machine, or of a control group of this process if that is less."""
-    return min([int(psutil.virtual_memory().total), *(limit for limit, _ in _group_memory())])
+    return min([int(_machine_memory().total), *(limit for limit, _ in _group_memory())])
 
 
 def available_bytes(n_processes: int = 1) -> int:
     """Return the memory that each of so many processes can take now without swapping."""
-    free = int(psutil.virtual_memory().available)
+    free = int(_machine_memory().available)
     free = min([free, *(limit - taken for limit, taken in _group_memory())])
     return max(min(free // n_processes, _addresses_left()), 0)
 
@@ -58,6 +57,12 @@ def check_addresses() -> None:
             f"the libraries need {in_words(needed)} of virtual memory for {threads} BLAS threads, "
             f"but {in_words(max(left, 0))} are left; raise ulimit -v, or set OMP_NUM_THREADS=1."
         )
+
+
+def _machine_memory() -> Any:
+    import psutil  # noqa: PLC0415  predictions need none of it
+
+    return psutil.virtual_memory()
 
 
 def _addresses_left() -> int:

@@ -9,8 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import threadpoolctl
-
 _lock = threading.RLock()
 # A child must not be forked while another thread holds it.
 os.register_at_fork(
@@ -22,14 +20,17 @@ _n_threads = 1
 
 
 @cache
-def _controller() -> threadpoolctl.ThreadpoolController:
+def _controller() -> Any:
     import scipy.linalg  # noqa: F401, PLC0415  brings its own BLAS, which must be known too
+    import threadpoolctl  # noqa: PLC0415  predictions need none of it
 
     return threadpoolctl.ThreadpoolController()
 
 
 def _let_any_thread_set_limits() -> None:
     """Lift the rule of threadpoolctl 3.8 that only one thread may set limits; here a lock holds."""
+    import threadpoolctl  # noqa: PLC0415  predictions need none of it
+
     controller = getattr(threadpoolctl, "OpenBLASController", None)
     clear = getattr(controller, "clear_controlling_thread", None)
     if clear is not None:

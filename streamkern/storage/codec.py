@@ -18,7 +18,6 @@ from streamkern.errors.formatting import json_text
 from streamkern.features import MAPS, FeatureMap
 from streamkern.registry import fitted_kind
 from streamkern.sources.hdf5_opening import known_reason, open_local
-from streamkern.statistics.triangle import Triangle
 from streamkern.storage import untrusted
 from streamkern.storage.hdf5_files import new_hdf5
 from streamkern.storage.outputs import local_path
@@ -55,7 +54,7 @@ def _packed(place: str, value: Any) -> Iterator[tuple[str, Any]]:
         for name, item in value.items():
             yield from _packed(f"{place}/{name}", item)
     else:
-        yield place, value.packed() if isinstance(value, Triangle) else value
+        yield place, value.packed() if hasattr(value, "packed") else value
 
 
 def plain(value: Any) -> Any:

@@ -84,7 +84,7 @@ def test_intervals_are_written_evaluated_and_refused_in_one_sentence():
     write("test.h5", X[1000:], y[1000:])
     small = ("--components", 64, "--kernel", "gaussian", "--quiet")
     streamkern("fit", "train.h5", "--out", "m.h5", *small, "--range", "0,")
-    streamkern("predict", "m.h5", "test.h5", "--out", "p.h5", "--interval", 90, "--std")
+    streamkern("predict", "m.h5", "test.h5", "--out", "p.h5", "--interval", "90%", "--std")
     lower, upper = load("m.h5").predict(X[1000:], interval=0.9)[1].T
     np.testing.assert_allclose(predictions(name="y_lower"), lower)
     np.testing.assert_allclose(predictions(name="y_upper"), upper)

@@ -88,7 +88,7 @@ class Groups:
 def machine(monkeypatch, tmp_path):
     """A machine of 64 GB, and where this process looks which groups it is in."""
     free = SimpleNamespace(total=64 * GB, available=60 * GB)
-    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: free)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: free)
     monkeypatch.setattr(memory, "_SELF", tmp_path, raising=False)
     return tmp_path
 

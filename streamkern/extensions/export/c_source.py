@@ -21,13 +21,14 @@ _MOST_BYTES = 1 << 27
 _LONGEST = 2000
 _KINDS = {np.dtype("i8"): "long", np.dtype("f4"): "float", np.dtype("f8"): "double"}
 _SUFFIXES = {"float": "f", "double": "", "long": ""}
+_NAMED = {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}
 # What operators make of numbers.  The first one stays where it is NaN.
 _EACH = {
     "Add": "({} + {})", "Sub": "({} - {})", "Mul": "({} * {})", "Div": "({} / {})", "Neg": "(-{})",
     "Abs": "fabs{f}({})", "Sqrt": "sqrt{f}({})", "Exp": "exp{f}({})", "Log": "log{f}({})",
     "Pow": "pow{f}({}, {})", "Cos": "wave{f}({}, 0)", "Sin": "wave{f}({}, 0.25{f})",
     "Min": "least({}, {})", "Max": "most({}, {})", "Clip": "least(most({}, {}), {})",
-    "Relu": "most({}, 0.0)", "IsInf": "isinf({})", "Greater": "({} > {})",
+    "Relu": "most({}, 0.0)", "IsInf": "isinf({})", "Greater": "({} > {})", "Less": "({} < {})",
     "Where": "({} ? {} : {})", "Cast": "({kind}){}", "Squeeze": "{}", "Identity": "{}",
 }  # fmt: skip
 _ENDS = """\
@@ -121,7 +122,7 @@ class _Source:
         self.graph, self.arrays, self.steps = graph, list[str](), list[str]()
         uses = Counter(name for node in graph.nodes for name in node.inputs)
         p = graph.inputs["X"][1][1]
-        self.values = {"X": Value("double", p, "x[k]" if p > 1 else "x[0]", "x")}
+        self.values = {"X": _stored_at("x", "double", p)}
         for node in graph.nodes:
             value = getattr(self, f"_{node.operator.lower()}", self._each)(node)
             if uses[node.name] > 1 or len(value.text) > _LONGEST:
@@ -162,25 +163,21 @@ void predict_rows(long n, const double *x, double *y)
         if name not in self.values:
             array = self.graph.constants[name]
             kind = _KINDS[array.dtype]
-            if array.size > 1:
-                made = Value(kind, array.size, f"{name}[k]", self._held(name, array))
+            if array.size == 1:
+                self.values[name] = Value(kind, 1, f"({_decimals(array)[0]})")
             else:
-                text = repr(array.item()).replace("inf", "INFINITY").replace("nan", "NAN")
-                made = Value(kind, 1, f"({text}{_SUFFIXES[kind] * text[-1].isdigit()})")
-            self.values[name] = made
+                self.values[name] = _stored_at(self._held(name, array), kind, array.size)
         return self.values[name]
 
     def _held(self, name: str, array: Array) -> str:
-        """Hold an array, in decimals that are read as the same bits again."""
-        kind = _KINDS[array.dtype]
-        held = ",\n".join(np.char.add(array.ravel().astype(str), _SUFFIXES[kind]).tolist())
+        kind, held = _KINDS[array.dtype], ",\n".join(_decimals(array))
         self.arrays.append(f"static const {kind} {name}[{array.size}] = {{{held}}};\n")
         return name
 
     def _made(self, kind: str, width: int, name: str, step: str, room: int = 0) -> Value:
         """Store numbers that a step of C makes, with room for more."""
         self.steps += [f"{kind} {name}[{room or width}];", step]
-        return Value(kind, width, f"{name}[k]" if width > 1 else f"{name}[0]", name)
+        return _stored_at(name, kind, width)
 
     def _stored(self, value: Value, name: str, kind: str = "") -> Value:
         if value.array and kind in ("", value.kind):
@@ -191,7 +188,7 @@ void predict_rows(long n, const double *x, double *y)
     def _each(self, node: Node) -> Value:
         given = [self._value(name) for name in node.inputs]
         kind = next((value.kind for value in given if value.kind != "long"), "long")
-        if node.operator in ("Cast", "IsInf", "Greater"):
+        if node.operator in ("Cast", "IsInf", "Greater", "Less"):
             kind = _KINDS[node.attributes.get("to", np.dtype("i8"))]
         texts, suffix = [value.text for value in given], _SUFFIXES[given[0].kind]
         made = f"({' + '.join(['{}'] * len(given))})" if node.operator == "Sum" else ""
@@ -233,6 +230,16 @@ void predict_rows(long n, const double *x, double *y)
         held = self._held(f"{name}_by", filled.swapaxes(0, 1))
         step = f"times{f}({room}, {p}, {rows.array}, {held}, {name});"
         return self._made(kind, q, name, step, room)
+
+
+def _decimals(array: Array) -> list[str]:
+    """Return decimals that are read as the same bits again."""
+    texts, suffix = array.ravel().astype(str).tolist(), _SUFFIXES[_KINDS[array.dtype]]
+    return [_NAMED.get(text, text + suffix) for text in texts]
+
+
+def _stored_at(name: str, kind: str, width: int) -> Value:
+    return Value(kind, width, f"{name}[k]" if width > 1 else f"{name}[0]", name)
 
 
 def _loop(n: int, step: str) -> str:

@@ -23,8 +23,7 @@ from streamkern.registry import more_options
     click.option("--std", is_flag=True, help="Give standard deviations of new targets, as y_std."),
     click.option(
         "--interval",
-        type=lambda text: float(text.removesuffix("%")) / 100,
-        metavar="PERCENT",
+        type=shared.percent,
         help="Give the ends of intervals that hold so much of new targets, as y_lower and y_upper.",
     ),
     click.option(
@@ -55,9 +54,9 @@ def export(console: Console, **options: Any) -> None:
         model = load_fitted(path, "is_linear", with_equations=options["std"])
     precision = options["precision"] or model.predictor.precision
     how: Any = {"return_std": options["std"], "interval": options["interval"]}
-    if options["table"] and kind == "c":
-        raise ParameterError("C takes no texts of a table; write ONNX, or leave out --table.")
     if options["table"]:
+        if kind == "c":
+            raise ParameterError("C takes no texts of a table; write ONNX, or leave out --table.")
         how["table"] = True
     output = write(model, out, precision=precision, force=options["force"], **how)
     n_bytes = Path(out).stat().st_size

@@ -9,17 +9,12 @@ import numpy as np
 from streamkern import kernels
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
-from streamkern.features import (
-    Cosines,
-    FeatureMap,
-    Identity,
-    KernelColumns,
-    Standardized,
-    Standardizer,
-)
+from streamkern.features import Cosines, FeatureMap, KernelColumns, innermost
+from streamkern.features.kernel_values import LandmarkFeatures
 from streamkern.features.projection import Frequencies
 from streamkern.features.spectral import SpectralFeatures
-from streamkern.features.standardizer import FARTHEST
+from streamkern.features.standardized import Identity, Standardized
+from streamkern.features.standardizer import FARTHEST, Standardizer
 from streamkern.predict.predictor import Form
 
 # Frequencies whose waves are made together, as predictions add up their products.
@@ -28,7 +23,7 @@ _PANEL = 1024
 
 def with_merged_waves(form: Form) -> Form:
     """Return the function of one target with one cosine of every frequency, where some repeat."""
-    inner = getattr(form.feature_map, "inner", form.feature_map)
+    inner = innermost(form.feature_map)
     if not isinstance(inner, Cosines) or form.coef.shape[1] > 1 or np.any(form.shift):
         return form
     frequencies, places = np.unique(inner.frequencies, axis=0, return_inverse=True)
@@ -57,12 +52,12 @@ def feature_parts(rows: Any, feature_map: FeatureMap, dtype: Any) -> Iterator[tu
         yield from _waves(rows, feature_map)
     elif isinstance(feature_map, KernelColumns):
         yield _similarities(rows, feature_map.kernel, feature_map.landmarks), slice(None)
+    elif isinstance(feature_map, LandmarkFeatures):
+        ((values, _),) = feature_parts(rows, feature_map.similarities, dtype)
+        yield values @ feature_map.weights, slice(None)
     else:
-        raise ParameterError(
-            f"the map {feature_map.name!r} is more than operators of ONNX express here; take "
-            f"Fourier features, identity, or, but for standard deviations, landmarks of a kernel "
-            f"of the Euclidean distance."
-        )
+        what = f"the map {feature_map.name!r}"
+        raise no_graph(what, "identity, or landmarks of a kernel of the Euclidean distance")
 
 
 def _standardised(rows: Any, standardizer: Standardizer) -> Any:
@@ -84,13 +79,7 @@ def _bent(rows: Any, standardizer: Standardizer) -> Any:
     if standardizer.knots is None:
         rows = np.clip(rows, -FARTHEST, FARTHEST)
         return rows / np.sqrt((rows / standardizer.bound) ** 2 + 1.0)
-    places, bent = standardizer.knots.transpose(0, 2, 1)
-    # Between two knots b rises by as much of their difference as rows are on the way.
-    found = bent[0]
-    pieces = places[:-1], np.diff(places, axis=0), np.diff(bent, axis=0)
-    for start, width, rise in zip(*pieces, strict=True):
-        found = np.clip((rows - start) / width, 0.0, 1.0) * rise + found
-    return found
+    return straight(rows, *standardizer.knots) + (rows - rows)  # NaN stays
 
 
 def _waves(rows: Any, feature_map: Cosines | SpectralFeatures) -> Iterator[tuple[Any, slice]]:
@@ -98,19 +87,17 @@ def _waves(rows: Any, feature_map: Cosines | SpectralFeatures) -> Iterator[tuple
     paired = isinstance(feature_map, SpectralFeatures) and feature_map.paired
     if paired and feature_map.n_components % 2:  # the last has no sine
         paired, feature_map = False, feature_map.subset(np.arange(feature_map.n_components))
-    frequencies, amplitudes = feature_map.frequencies, feature_map.amplitudes
-    for start in range(0, len(frequencies), _PANEL):
-        draws = slice(start, min(start + _PANEL, len(frequencies)))
-        angles = rows @ frequencies[draws].T
+    amplitudes, step = feature_map.amplitudes, 1 + paired
+    if not paired and isinstance(feature_map, SpectralFeatures):
+        amplitudes = None  # those of the phase form are for pairs alone
+    for start in range(0, len(feature_map.frequencies), _PANEL):
+        draws = slice(start, start + _PANEL)
+        angles = rows @ feature_map.frequencies[draws].T
         if not paired:
             angles = angles + feature_map.phases[draws]
-        for place, wave in enumerate((np.cos, np.sin) if paired else (np.cos,)):
-            features = wave(angles)
-            # Amplitudes of the phase form are for pairs alone.
-            if amplitudes is not None and (paired or isinstance(feature_map, Cosines)):
-                features = features * amplitudes[draws]
-            step = 2 if paired else 1
-            yield features, slice(step * draws.start + place, step * draws.stop, step)
+        for place, wave in enumerate((np.cos, np.sin)[:step]):
+            features = wave(angles) if amplitudes is None else wave(angles) * amplitudes[draws]
+            yield features, slice(step * start + place, step * draws.stop, step)
 
 
 def _similarities(rows: Any, kernel: Any, landmarks: Floats) -> Any:
@@ -137,7 +124,35 @@ def _similarities(rows: Any, kernel: Any, landmarks: Floats) -> Any:
         squares = rows @ (-2.0 * about.T) + (rows * rows).sums() + np.square(about).sum(axis=1)
         return kernel.profile_of_squares(rows.graph("Relu", squares))
     except (AttributeError, TypeError) as error:
-        raise ParameterError(
-            f"the kernel {kernel.name!r} at landmarks is more than operators of ONNX express here; "
-            f"take Fourier features, or the Gaussian or Laplacian kernel."
-        ) from error
+        what = f"the kernel {kernel.name!r} at landmarks"
+        raise no_graph(what, "or the Gaussian or Laplacian kernel") from error
+
+
+def no_graph(what: str, instead: str) -> ParameterError:
+    return ParameterError(
+        f"{what} is more than operators of ONNX express here; take Fourier features, {instead}."
+    )
+
+
+def straight(scores: Any, points: Any, values: Any, *, goes_on: bool = False) -> Any:
+    """Return functions (n, q) of columns: straight between points, and level outside or goes on."""
+    each = enumerate(zip(points, values, strict=True))
+    found = (_straight(scores.columns([j]), *pair, goes_on=goes_on) for j, pair in each)
+    return scores.graph("Concat", *found, axis=1)
+
+
+def _straight(score: Any, points: Floats, values: Floats, *, goes_on: bool) -> Any:
+    if not goes_on or len(points) == 1:
+        points = np.append(points, 2.0 * abs(points[-1]) + 1.0)
+        values = np.append(values, values[-1])
+    points, first = np.unique(points, return_index=True)
+    last = np.append(first[1:], len(values)) - 1
+    low, high, most = points[:-1].copy(), points[1:].copy(), np.finfo(np.float64).max
+    if goes_on:
+        low[0], high[-1] = -most, most
+    rises = (values[first[1:]] - values[last[:-1]]) / np.diff(points)
+    passed = np.minimum(np.maximum(score, low), high) - points[:-1]
+    found = passed @ rises[:, None] + values[0]
+    if (jumps := values[last] - values[first]).any():
+        found = found + (score > np.nextafter(points, -most)).astype(np.float64) @ jumps[:, None]
+    return found

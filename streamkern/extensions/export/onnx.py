@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 from streamkern.errors.checks import check_choice
 from streamkern.estimators.loading import fitted_of
-from streamkern.extensions.export.map_graphs import feature_parts, with_merged_waves
+from streamkern.extensions.export import map_graphs as maps
 from streamkern.extensions.export.onnx_graph import Graph, Value
 from streamkern.extensions.export.table_graphs import table_rows
-from streamkern.features import KernelColumns
+from streamkern.features import KernelColumns, innermost
+from streamkern.features.kernel_values import LandmarkFeatures
+from streamkern.kernels import ShiftInvariantKernel
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.intervals import POWERS, RANKS, TENTHS, Interval
 from streamkern.predict.predictor import MEANS, Predictor
@@ -125,7 +126,7 @@ def exported(
             f"export one quantile after another."
         )
     elif predictor.link != "identity":
-        total = MEANS[predictor.link](total) + (total - total)
+        total = _or_nan(MEANS[predictor.link](total), total)
     given = {output: _clipped(total, predictor)}
     if return_std:
         deviation = Deviation.of(fitted.feature_map, fitted.normal_equations)
@@ -153,17 +154,14 @@ def exported(
 
 def _linear(X: Value, predictor: Predictor) -> Any:
     """Return constant + (phi(x) / scale - shift)^T coef, in double."""
-    form = predictor.form
-    if isinstance(getattr(form.feature_map, "inner", form.feature_map), KernelColumns):
+    form, dtype = predictor.form, _PRECISIONS[predictor.precision]
+    if isinstance(innermost(form.feature_map), KernelColumns):
         # Coefficients of values at landmarks are large and cancel.
-        predictor = replace(predictor, precision="double")
-        form = predictor.form
-    form = with_merged_waves(form)
+        form, dtype = replace(predictor, precision="double").form, _DOUBLE
+    form = maps.with_merged_waves(form)
     sums = [X.graph.constant(form.constant, _DOUBLE)]
-    for features, columns in feature_parts(X, form.feature_map, _PRECISIONS[predictor.precision]):
-        values = features
-        if np.any(form.shift):
-            values = values - np.asarray(form.shift)[columns]
+    for features, columns in maps.feature_parts(X, form.feature_map, dtype):
+        values = features - np.asarray(form.shift)[columns] if np.any(form.shift) else features
         if form.coef.dtype != values.dtype:
             values = values.astype(form.coef.dtype)
         sums.append((values @ form.coef[columns]).astype(_DOUBLE))
@@ -173,34 +171,38 @@ def _linear(X: Value, predictor: Predictor) -> Any:
 def _clipped(values: Any, predictor: Predictor) -> Any:
     if predictor.limits is None:
         return values
-    # Runtimes differ in what is the larger of NaN and a number.
-    return np.clip(values, *predictor.limits) + (values - values)
+    return _or_nan(np.clip(values, *predictor.limits), values)
+
+
+def _or_nan(made: Any, values: Any) -> Any:
+    """Return what was made of values, NaN where these are: runtimes differ in extremes of NaN."""
+    return made + (values - values)
 
 
 def _deviations(X: Value, deviation: Deviation, dtype: Any) -> Any:
     """Return the standard deviations (n, q) of new targets, as `Deviation` has them."""
-    along = [
-        (features - deviation.centre[columns]) @ deviation.basis[columns]
-        for features, columns in feature_parts(X, deviation.feature_map, dtype)
-    ]
-    squares = X.graph("Sum", *along).astype(_DOUBLE) ** 2
-    leverages = squares @ deviation.weights + deviation.base
-    per_alpha = 1.0 / np.where(deviation.alphas > 0, deviation.alphas, np.inf)
-    slope, more = 1.0 + deviation.noise * per_alpha, deviation.beyond * per_alpha
-    variances = (leverages * slope + more) * deviation.row_weight + 1.0
-    return np.sqrt(variances * deviation.noise_variance)
+    inner = innermost(deviation.feature_map)
+    if landmarks := isinstance(inner, LandmarkFeatures):
+        kernel = inner.similarities.kernel
+        if not isinstance(kernel, ShiftInvariantKernel):
+            what = f"the standard deviation at landmarks of the kernel {kernel.name!r}"
+            raise maps.no_graph(what, "or a kernel of a distance")
+    parts = list(maps.feature_parts(X, deviation.feature_map, _DOUBLE if landmarks else dtype))
+    along = ((each - deviation.centre[c]) @ deviation.basis[c] for each, c in parts)
+    leverages = X.graph("Sum", *along).astype(_DOUBLE) ** 2 @ deviation.weights + deviation.base
+    # Of what landmarks leave out of a kernel with k(x, x) = 1.
+    beside = (1.0, (parts[0][0] ** 2).sums()) if landmarks else ()
+    return np.sqrt((deviation.variances(leverages, *beside) + 1.0) * deviation.noise_variance)
 
 
 def _half_widths(X: Value, predicted: Any, interval: Interval) -> Any:
     """Return half the widths (n, q) of intervals, as `Interval` has them."""
     known, found = interval.intervals, []
-    logs = _linear(X, known.features)
+    logs, ends = _linear(X, known.features), np.linspace(-1.0, 1.0, RANKS)
+    ranks = maps.straight(predicted, known.ranks.T, [ends] * len(known.ranks.T))
     for j, scores in enumerate(interval.scores.T):
-        ends = np.linspace(-1.0, 1.0, RANKS)
-        rank = _straight(predicted.columns([j]), known.ranks[:, j], ends)
-        powers = X.graph("Concat", *(rank**k for k in range(1, POWERS + 1)), axis=1)
-        log = logs.columns([j]) + powers @ known.slopes[:, [j]]
-        log = np.clip(log, *known.ends[:, j])
+        powers = ranks.columns([j]) ** np.arange(1.0, POWERS + 1)
+        log = np.clip(logs.columns([j]) + powers @ known.slopes[:, [j]], *known.ends[:, j])
         each = scores[np.arange(TENTHS) * len(scores) // TENTHS]
         harder = (log > known.edges[:, j]).astype(_DOUBLE)
         found.append(np.exp(log) * (harder @ np.diff(each)[:, None] + each[0]))
@@ -223,30 +225,9 @@ def _log_odds(calibrator: Any, scores: Any) -> Any:
         return calibrator.log_odds(scores)
     if calibrator.name == "none":
         odds = calibrator.log_odds(scores)
+    elif calibrator.name == "spline":
+        odds = maps.straight(scores, calibrator.scores, calibrator.odds, goes_on=True)
     else:
-        goes_on, found = calibrator.name == "spline", []
-        values = calibrator.odds if goes_on else calibrator.probabilities
-        for j, each in enumerate(zip(calibrator.scores, values, strict=True)):
-            found.append(_straight(scores.columns([j]), *each, goes_on=goes_on))
-        odds = scores.graph("Concat", *found, axis=1)
-        odds = odds if goes_on else np.log(odds) - np.log(1.0 - odds)
-    # Runtimes differ in what the larger of NaN and a number is.
-    return odds + (scores - scores)
-
-
-def _straight(score: Any, points: Floats, values: Floats, *, goes_on: bool = False) -> Any:
-    """Return the function (n, 1) that is straight between points, and level outside or goes on."""
-    if not goes_on or len(points) == 1:
-        points = np.append(points, 2.0 * abs(points[-1]) + 1.0)
-        values = np.append(values, values[-1])
-    points, first = np.unique(points, return_index=True)
-    last = np.append(first[1:], len(values)) - 1
-    low, high, most = points[:-1].copy(), points[1:].copy(), np.finfo(np.float64).max
-    if goes_on:
-        low[0], high[-1] = -most, most
-    rises = (values[first[1:]] - values[last[:-1]]) / np.diff(points)
-    passed = np.minimum(np.maximum(score, low), high) - points[:-1]
-    found = passed @ rises[:, None] + values[0]
-    if (jumps := values[last] - values[first]).any():
-        found = found + (score > np.nextafter(points, -most)).astype(_DOUBLE) @ jumps[:, None]
-    return found
+        shares = maps.straight(scores, calibrator.scores, calibrator.probabilities)
+        odds = np.log(shares) - np.log(1.0 - shares)
+    return _or_nan(odds, scores)

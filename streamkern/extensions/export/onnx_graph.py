@@ -15,7 +15,7 @@ _OF_NUMPY: dict[Any, str] = {
     np.add: "Add", np.subtract: "Sub", np.multiply: "Mul", np.divide: "Div", np.negative: "Neg",
     np.absolute: "Abs", np.sqrt: "Sqrt", np.exp: "Exp", np.log: "Log", np.power: "Pow",
     np.cos: "Cos", np.sin: "Sin", np.minimum: "Min", np.maximum: "Max", np.clip: "Clip",
-    np.isinf: "IsInf", np.isnan: "IsNaN", np.greater: "Greater", np.equal: "Equal",
+    np.isinf: "IsInf", np.isnan: "IsNaN", np.greater: "Greater", np.equal: "Equal", np.less: "Less",
     np.where: "Where", np.matmul: "MatMul",
 }  # fmt: skip
 

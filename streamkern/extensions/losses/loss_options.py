@@ -78,4 +78,4 @@ def check_predictions(options: dict[str, Any], model: Any) -> None:
         if options["std"]:
             model.normal_equations  # noqa: B018  or an error
         if options["interval"] is not None:
-            model.interval(options["interval"] / 100)
+            model.interval(options["interval"])

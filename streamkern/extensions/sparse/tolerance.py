@@ -7,23 +7,15 @@ import click
 import numpy as np
 
 from streamkern.cli.console import Console
+from streamkern.cli.options import percent
 from streamkern.errors import ModelFileError, ParameterError
 from streamkern.parameters.parameters import AUTO, Parameters
-
-
-def _share(text: str) -> float:
-    share = float(text.removesuffix("%")) / 100
-    if not 0 <= share < np.inf:
-        raise ValueError(f"{text} is no share of an error; give 1%")
-    return share
-
 
 OPTIONS = {
     "export": (
         click.option(
             "--tolerance",
-            type=_share,
-            metavar="PERCENT",
+            type=percent,
             help="Of moments in place of a model: write the model of the fewest features whose "
             "cross-validated error is at most so much above that of all.",
         ),

@@ -176,6 +176,12 @@ BESIDE = {
     "phases": {"paired": False},
     "chosen frequencies": {"sparse": 10},
     "identity": MAPS["identity"],
+    "landmarks": {"q": 2, "feature_map": "nystroem"},
+    "chosen combinations of a sum at landmarks": {
+        "kernel": SUM,
+        "feature_map": "nystroem",
+        "sparse": 40,
+    },
 }
 
 
@@ -220,7 +226,7 @@ def test_the_command_gives_deviations_and_intervals(tmp_path):
     refused("export", tmp_path / "model.h5", *out, "--force")
     for wanted, sentence in (
         (RandomFeatureClassifier(n_components=16).fit(X, y[:, 0] > 50), "are of regressions"),
-        (ridge(feature_map="nystroem").fit(X, y), "but for standard deviations"),
+        (ridge(Linear(), feature_map="nystroem").fit(X, y), "deviation at landmarks of the"),
     ):
         with pytest.raises(ParameterError, match=sentence):
             streamkern.to_c(wanted, tmp_path / "model.c", return_std=True)

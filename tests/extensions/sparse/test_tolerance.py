@@ -61,7 +61,7 @@ def test_what_has_no_smaller_model_is_refused(moments, tmp_path):
     RandomFeatureRidge(**OPTIONS).fit(*smooth_rows()).save(model)
     assert "streamkern moments DATA --like" in refused("export", model, *out, "1%")
     assert "-1% is no share" in refused("export", moments, *out, "-1%", status=2)
-    assert "could not convert" in refused("export", moments, *out, "little", status=2)
+    assert "little is no share" in refused("export", moments, *out, "little", status=2)
     RandomFeatureClassifier(**OPTIONS).moments(*labelled_rows()).save(tmp_path / "classes.h5")
     assert "--sparse auto" in refused("export", tmp_path / "classes.h5", *out, "1%", status=2)
     assert not (tmp_path / "model.c").exists()
