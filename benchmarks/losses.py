@@ -3,7 +3,7 @@
 tables FOLDER   held-out losses, seconds of fits, and these over streamkern's; scikit-learn's trees
                 as they come, LightGBM's, where it is installed, so and by a random search;
                 with OMP_WAIT_POLICY=passive, as threads of trees else wait for busy cores
-pass            seconds of a step over those of a ridge fit's pass, on rows from a generator
+pass            seconds of a step over those of a ridge fit's pass, of rows in a file
 """
 
 import argparse
@@ -11,14 +11,16 @@ import time
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import h5py
 import numpy as np
 from scipy.stats import loguniform
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import log_loss, mean_pinball_loss, mean_tweedie_deviance
 from sklearn.model_selection import RandomizedSearchCV, ShuffleSplit
 
-from streamkern import RandomFeatureClassifier, RandomFeatureRegressor, RandomFeatureRidge
+from streamkern import RandomFeatureClassifier, RandomFeatureRegressor, RandomFeatureRidge, connect
 
 # Sets with a loss, what their targets become, and inputs that leak them: the parts of a count, and
 # what is known when a flight is over.
@@ -132,19 +134,27 @@ def table(folder: Path, name: str, n_components: int) -> None:
         print(f"  {what:20}{error:<10.5g}{timed} {more}", flush=True)
 
 
-def a_pass(n_rows: int, n_components: int, n_inputs: int = 20) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n_rows, n_inputs), dtype=np.float32)
-    odds = np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
-    y = (rng.random(n_rows) < 1 / (1 + np.exp(-2 * odds))).astype(float)
+def a_pass(n_rows: int, n_components: int, n_inputs: int = 20, at_once: int = 500_000) -> None:
+    """Fit rows in a file with two workers, by squares and by the logistic loss."""
     how = {"n_components": n_components, "kernel": "gaussian", "alpha": 1.0, "scale": "standard"}
-    ridge = RandomFeatureRidge(**how).fit(X, y)
-    model = RandomFeatureRegressor("logistic", **how).fit(X, y)
-    steps = model.report_["passes"] - 2
-    of_ridge, of_loss = ridge.report_["seconds"]["pass"], model.report_["seconds"]["pass"] / steps
-    print(f"{n_rows:,} rows, {n_components:,} features: {steps} steps, each {of_loss:.1f} s")
-    print(f"  over the pass of ridge, {of_ridge:.1f} s: {of_loss / of_ridge:.2f}")
-    for name, each in (("ridge", ridge), ("logistic", model)):
+    rng, fits = np.random.default_rng(0), {}
+    with TemporaryDirectory() as folder, connect(n_workers=2):
+        with h5py.File(path := Path(folder) / "rows.h5", "w") as file:
+            inputs = file.create_dataset("X", (n_rows, n_inputs), "f4", chunks=(10_000, n_inputs))
+            targets = file.create_dataset("y", (n_rows,), "f4", chunks=(10_000,))
+            for start in range(0, n_rows, at_once):
+                rows = slice(start, min(start + at_once, n_rows))
+                X = rng.standard_normal((rows.stop - start, n_inputs), dtype=np.float32)
+                odds = np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
+                inputs[rows], targets[rows] = X, rng.random(len(X)) < 1 / (1 + np.exp(-2 * odds))
+        fits["ridge"] = RandomFeatureRidge(**how).fit(path)
+        fits["logistic"] = RandomFeatureRegressor("logistic", **how).fit(path)
+    steps = fits["logistic"].report_["passes"] - 2
+    of_ridge, of_loss = (each.report_["seconds"]["pass"] for each in fits.values())
+    print(f"{n_rows:,} rows in a file, {n_components:,} features, two workers: {steps} steps")
+    print(f"  a step {of_loss / steps:.1f} s, a pass of ridge {of_ridge:.1f} s: "
+          f"{of_loss / steps / of_ridge:.2f}")  # fmt: skip
+    for name, each in fits.items():
         print(f"  memory of a worker, {name}: {each.report_['peak_worker_bytes'] / 1e6:.0f} MB")
 
 

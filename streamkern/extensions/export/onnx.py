@@ -211,6 +211,8 @@ def _half_widths(X: Value, predicted: Any, interval: Interval) -> Any:
 
 def _probabilities(rule: Any, scores: Any) -> Any:
     """Return the probabilities of classes (n, K), as `ClassRule.probabilities` computes them."""
+    if rule.calibrator.name == "votes" and len(rule.classes) > 2:
+        return scores.graph("Softmax", scores, axis=1)
     odds = _log_odds(rule.calibrator, scores)
     if len(rule.classes) == 2:
         odds = scores.graph("Concat", -odds, odds, axis=1)
@@ -221,7 +223,9 @@ def _probabilities(rule: Any, scores: Any) -> Any:
 
 def _log_odds(calibrator: Any, scores: Any) -> Any:
     """Return the odds of classes by their scores, as the calibrator of that name has them."""
-    if calibrator.name in ("sigmoid", "logistic"):
+    if calibrator.name == "votes":
+        return scores
+    if calibrator.name == "sigmoid":
         return calibrator.log_odds(scores)
     if calibrator.name == "none":
         odds = calibrator.log_odds(scores)

@@ -13,7 +13,7 @@ import numpy as np
 from streamkern.extensions.losses.newton_steps import CHOICES, ON_SAMPLE, Point, Steps, times
 from streamkern.fitting.draw_features import Features
 from streamkern.parameters.parameters import Parameters
-from streamkern.passes.column_summary import ColumnSummary, block_of
+from streamkern.passes.column_summary import block_of
 from streamkern.passes.fit_context import FitContext
 from streamkern.passes.fold_rules import placed_folds
 from streamkern.sources import as_source
@@ -21,11 +21,6 @@ from streamkern.statistics.folds import PlacedFolds
 
 # The part of the objective that may be left on the sample.
 _ENOUGH = 1e-3
-
-
-def share_of(summary: ColumnSummary) -> float:
-    """Return the share of all rows that are in the sample, by weight."""
-    return float(summary.sample.weights.sum() / summary.columns.weight.max())
 
 
 class JointSteps(tuple[Steps, ...]):
@@ -57,15 +52,13 @@ class JointSteps(tuple[Steps, ...]):
         *,
         on_sample: bool = False,
     ) -> None:
-        """Take a step of every function, in as many passes, but none that the sample is against."""
-        summary = features.summary
-        share = 1.0 if on_sample else share_of(summary)
+        """Take a step of every function, in as many passes."""
         for steps, parameters in zip(self, each, strict=True):
             steps.read(context, features, parameters)
-            if steps.others and not on_sample:
+            if on_sample:
+                steps.try_on(block_of(features.summary.sample))
+            elif steps.others:
                 steps.close(parameters)
-            if not context.source.sparse_row_bytes:
-                steps.try_on(block_of(summary.sample), share)
             for other in steps.others:
                 other.alphas = other.alphas or steps.alphas
         if len(self) > 1:
@@ -106,7 +99,7 @@ class JointSteps(tuple[Steps, ...]):
         """
         sample, options = features.summary.sample, context.options
         source = as_source(sample.X, sample.y, sample.weights)
-        share = share_of(features.summary)
+        share = float(sample.weights.sum() / features.summary.columns.weight.max())
         context = replace(context, source=source, checkpoint=None)
         context = context.planned_again(options, context.n_sample)
         if isinstance(context.fold_rule, PlacedFolds):

@@ -182,19 +182,12 @@ class Steps:
         parts = [self.before.towards(self.here, step) for step in STEPS]
         return losses + 0.5 * np.array([alpha * part.coef @ part.coef for part in parts])
 
-    def try_on(self, sample: Block, share: float) -> None:
-        """Go only as far as is best for the rows of a sample, a share of all that were read.
-
-        Where they are not all, the whole step is taken unless it would lose more than it was to
-        gain.
-        """
+    def try_on(self, sample: Block) -> None:
+        """Go only as far as is best for the rows of the sample, which were read."""
         for _ in range(_SHORTENED):
             sums = SimpleNamespace(losses=np.zeros(len(STEPS)), facts=0.0)
             self._rows_here("double").reweighted(sample, sums)
-            each = self._objectives(sums.losses / share, self.alpha)
-            if share < 1.0 and not each[-1] - each[0] > self.expected:
-                return
-            step = STEPS[int(np.nanargmin(each))]
+            step = STEPS[int(np.nanargmin(self._objectives(sums.losses, self.alpha)))]
             self.here = self.before.towards(self.here, step or _SHORTER)
             if step:
                 return

@@ -371,9 +371,11 @@ def test_means_of_other_losses_are_given(loss, suffix, tmp_path):
         streamkern.to_onnx(both, tmp_path / "both.onnx")
 
 
-def test_classes_by_the_logistic_loss_are_given(tmp_path):
+@pytest.mark.parametrize("edges", [[50], [49, 51]])
+def test_classes_by_the_log_loss_are_given(edges, tmp_path):
     X, y = rows()
-    fitted = RandomFeatureClassifier(n_components=64, loss="logistic").fit(X, y[:, 0] > 50)
+    how = {"n_components": 64, "loss": "multinomial", "alpha": 0.1}
+    fitted = RandomFeatureClassifier(**how).fit(X, np.digitize(y[:, 0], edges))
     streamkern.to_onnx(fitted, tmp_path / "model.onnx", precision="double")
     found = answers(tmp_path / "model.onnx", X)
     np.testing.assert_allclose(found, fitted.predict_proba(X), atol=1e-6)
