@@ -133,7 +133,9 @@ def discover_tables(
     if not sum(table.n_rows for table in tables):
         raise NoRowsError(f"{source} has no rows; at least one is needed.")
     try:
-        return discover(schema, scanned, targets or (), options, written=tables[0].written)
+        unread = {name: why for table in tables for name, why in table.long_texts.items()}
+        how: Any = {"written": tables[0].written, "unread": unread}
+        return discover(schema, scanned, targets or (), options, **how)
     except DataError as error:
         if str(error).startswith(tuple(table.path for table in tables)):
             raise
