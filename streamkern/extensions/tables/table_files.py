@@ -3,6 +3,7 @@
 import zipfile
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,7 +122,9 @@ def discover_tables(
 
     def scanned(contents: dict[str, ColumnContents]) -> dict[str, ColumnContents]:
         ranges = [(table, *ends) for table in tables for ends in _ranges(table.groups)]
-        tasks = (delayed(_contents, contents, *each, name="columns") for each in ranges)
+        # Dask would look for tasks in every column.
+        read = partial(_contents, contents)
+        tasks = (delayed(read, *each, name="columns") for each in ranges)
         found: dict[str, ColumnContents] = {}
         for each in stream(tasks):
             found = found or each
