@@ -1,5 +1,7 @@
 """A kernel in a user's own module is fitted, searched, reported, saved and loaded."""
 
+import sys
+
 import numpy as np
 import pytest
 from rows_read import python
@@ -26,6 +28,7 @@ class Wide(RadialKernel):
 def test_a_kernel_is_its_class(tmp_path, monkeypatch):
     (tmp_path / "own_kernel.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_kernel", raising=False)  # of another test, too
     monkeypatch.setitem(DECLARED, "wide", None)  # which is taken back after the test
     del DECLARED["wide"]
     from own_kernel import Wide

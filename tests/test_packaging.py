@@ -25,7 +25,7 @@ def test_a_wheel_holds_the_package_alone_installs_and_runs(tmp_path):
         f"streamkern-{streamkern.__version__}.dist-info",
     }
     assert {Path(name).suffix for name in names if name.startswith("streamkern/")} == {
-        *(".py", ".typed", ".css", ".html")
+        *(".py", ".pyi", ".typed", ".css", ".html")
     }
     site = tmp_path / "site"
     install = [*(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps")]

@@ -58,7 +58,15 @@ def opened_rows(
         check_outputs(options | {"data": [str(file) for file in files]}, formats=formats)
     how: Any = {"with_targets": with_targets, "with_ids": not with_targets, "labels": labels}
     needs_target = with_targets and options.get("y")
-    how |= {"targets": options.get("targets") or (() if needs_target else None)}
+    named = options.get("targets")
+    if recipe and columns and needs_target and not (recipe.targets or labels):
+        named = named or columns.target_names  # of a data frame of inputs, and a series beside it
+        if not named:
+            raise ModelFileError(
+                f"{options.get('model') or options.get('like')} knows no name of its targets, "
+                f"which {files[0]} would have as columns; fit it to targets with names."
+            )
+    how |= {"targets": named or (() if needs_target else None)}
     return tables.opened(files, recipe, options, **how)
 
 

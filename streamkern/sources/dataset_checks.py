@@ -15,6 +15,8 @@ from streamkern.sources.missing_values import missing_values_of
 _CLASSES = {h5py.h5t.INTEGER: "integers", h5py.h5t.FLOAT: "floats", h5py.h5t.TIME: "times"}
 # Soft links that lead on to others, of which HDF5 follows as many.
 _MOST_LINKS = 16
+# Groups that a dataset may be in, one in the other.
+_MOST_GROUPS = 64
 
 
 class Tables:
@@ -146,9 +148,33 @@ def _prefixed(what: str) -> Iterator[None]:
 
 def datasets_of(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
     """Return the datasets of a file with their names, each once, and none behind links."""
-    found: list[tuple[str | bytes, Any]] = []
-    file.visititems(lambda name, item: found.append((name, item)))
-    return [(os.fsdecode(name), item) for name, item in found if isinstance(item, h5py.Dataset)]
+    return [found for found in objects_of(file) if isinstance(found[1], h5py.Dataset)]
+
+
+def objects_of(file: h5py.File) -> list[tuple[str, Any]]:
+    """Return what is in a file with its name, each once, and none behind links.
+
+    Raises DataError where groups are so deep in others that their names alone take minutes.
+    """
+    left: list[tuple[bytes, Any]] = [(b"", file)]
+    found, seen = list[tuple[str, Any]](), {h5py.h5o.get_info(file.id).addr}
+    while left:
+        place, group = left.pop()
+        if place.count(b"/") >= _MOST_GROUPS:
+            raise DataError(
+                f"{file.filename} has groups in groups, more than {_MOST_GROUPS} deep; copy the "
+                f"datasets to the first ones."
+            )
+        for name in group.id:
+            if group.id.links.get_info(name).type != h5py.h5l.TYPE_HARD:
+                continue
+            item = group[name]
+            if (address := h5py.h5o.get_info(item.id).addr) not in seen:
+                seen.add(address)
+                found.append((os.fsdecode(place + name), item))
+                if isinstance(item, h5py.Group):
+                    left.append((place + name + b"/", item))
+    return found
 
 
 def filters_of(dataset: h5py.Dataset) -> list[tuple[int, str]]:

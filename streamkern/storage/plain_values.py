@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 
 from streamkern.errors import CheckpointError, first_line
+from streamkern.sources.dataset_checks import objects_of
 from streamkern.sources.hdf5_opening import known_reason, open_local
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.hdf5_files import new_hdf5
@@ -61,9 +62,7 @@ def _check_sums(file: h5py.File) -> None:
     if mark(file, "format") != _FORMAT:
         raise ValueError(f"format {mark(file, 'format')}")
     check_contents(file)
-    places: list[str] = []
-    file.visit(places.append)
-    items = ((place, file[place]) for place in sorted(places))
+    items = sorted(objects_of(file), key=itemgetter(0))
     if mark(file, "checksum") != _hash_of(
         (place, array(item, _DTYPES) if isinstance(item, h5py.Dataset) else str(mark(item, "kind")))
         for place, item in items

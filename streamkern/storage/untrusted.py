@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 
 from streamkern._typing import Array
+from streamkern.sources.dataset_checks import datasets_of
 
 # What values of other types and sizes than expected can lead to, and reading them besides.
 WRONG_VALUES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -30,17 +31,15 @@ def check_contents(file: h5py.File) -> None:
 
     So there are no links, and arrays have no more bytes than the file.
     """
-    room, items = file.id.get_filesize(), list[Any]()
+    room = file.id.get_filesize()
+    for _, item in datasets_of(file):
+        room -= _claimed_bytes(item, room)
     # What these calls back raise would not get through HDF5.
     link = file.visititems_links(
         lambda name, link: None if isinstance(link, h5py.HardLink) else name
     )
     if link is not None:
         raise ValueError(f"{link!r} is a link")
-    file.visititems(lambda _, item: items.append(item))
-    for item in items:
-        if isinstance(item, h5py.Dataset):
-            room -= _claimed_bytes(item, room)
 
 
 def _claimed_bytes(dataset: h5py.Dataset, most: int) -> int:

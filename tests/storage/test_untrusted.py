@@ -11,7 +11,8 @@ import pytest
 from rows_read import python
 
 from streamkern import RandomFeatureRidge, load, load_moments
-from streamkern.errors import CheckpointError, ModelFileError
+from streamkern.errors import CheckpointError, DataError, ModelFileError
+from streamkern.sources.headers import describe_file
 from streamkern.storage.plain_values import read_plain, write_plain
 from streamkern.storage.untrusted import fixed
 
@@ -117,6 +118,20 @@ def test_what_is_elsewhere_or_there_many_times_is_not_read(tmp_path, change, nam
         change(opened, name)
     with within(100_000), pytest.raises(ModelFileError, match="damaged"):
         load(tmp_path / "a.h5")
+
+
+@pytest.mark.parametrize("kind", list(READERS))
+def test_groups_deep_in_others_are_refused_before_their_names_take_minutes(kind, tmp_path):
+    read, error = READERS[kind]
+    saved(kind, tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5", "r+") as opened:
+        group = opened
+        for _ in range(100):
+            group = group.create_group("g")
+    with pytest.raises(error, match="more than 64 deep"):
+        read(tmp_path / "a.h5")
+    with pytest.raises(DataError, match="more than 64 deep"):
+        describe_file(str(tmp_path / "a.h5"))
 
 
 @pytest.mark.parametrize("kind", ["moments", "sums"])

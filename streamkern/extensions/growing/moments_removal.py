@@ -91,17 +91,20 @@ def without_rows(
         rest = part.without(gone[fold]) if fold in gone else part
         if rest.n_rows:
             left.parts[fold] = rest
-    _check_digits(list(gone.values()), list(left.parts.values()))
     kept = np.ones(len(index), dtype=bool)
     kept[positions] = False
-    return left, index.taking(kept), first.seconds + second.seconds
+    staying = index.taking(kept)
+    is_one = bool((staying.hashes == staying.hashes[0]).all())
+    _check_digits(list(gone.values()), list(left.parts.values()), is_one=is_one)
+    return left, staying, first.seconds + second.seconds
 
 
-def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:
+def _check_digits(gone: Sequence[Any], left: Sequence[Any], *, is_one: bool) -> None:
     """Raise DataError if rows take the digits of those that stay with them.
 
     Sums that are not of integers are rounded beside what is in them, and that stays when it goes.
-    So their squares about the means of the others are compared with those of the others.
+    So their squares about the means of the others are compared with those of the others.  A row
+    that is the only one has none about its mean: there the squares in its sums are taken.
     """
     precision = left[0].precision
     if precision not in _MOST_TAKEN:
@@ -122,11 +125,11 @@ def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:
 
     (weight, first, squares), (n_gone, gone_first, gone_squares) = sums(left), sums(gone)
     mean = first / weight
-    spread = np.maximum(squares - weight * mean**2, 0.0)
+    spread = np.maximum(squares - (0.0 if is_one else weight * mean**2), 0.0)
     taken = gone_squares - 2.0 * mean * gone_first + n_gone * mean**2
     q = len(left[0].target)
     # Features that hardly vary say nothing, whatever their digits.
-    spread[q:] += _NEGLIGIBLE * spread[q:].mean()
+    spread[q:] += (1.0 if is_one else _NEGLIGIBLE) * spread[q:].mean()
     varies = spread > 0
     ratio = float((taken[varies] / spread[varies]).max(initial=0.0))
     if ratio > _MOST_TAKEN[precision]:

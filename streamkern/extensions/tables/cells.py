@@ -6,6 +6,7 @@ missing are missing, whatever a column holds.
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,12 @@ _INFINITE = r"^[+-]?(?i:inf|infinity)$"
 NUMBER = rf"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|{_INFINITE}"
 TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
 _ZONE = r":.*(Z|[+-]\d{2}(:?\d{2})?)$"
+
+
+class Whole(tuple[Any, ...]):
+    """A tuple that Dask does not look through for tasks: of many columns that takes seconds."""
+
+    __slots__ = ()
 
 
 class Writing(NamedTuple):
@@ -123,10 +130,22 @@ def numbers(name: str, column: Any, how: Writing) -> Floats:
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if is_text(column.type):
+        plain = plain_numbers(column, how)
+        if plain is not None:
+            return plain
         column = _read_numbers(name, texts(column, how.missing), how)
     elif not is_number(column.type) and not types.is_null(column.type):
         raise _other_kind(name, "numbers", column)
     return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
+def plain_numbers(column: Any, how: Writing) -> Floats | None:
+    """Return texts that all are plain numbers, or not there, at once; None where one is not."""
+    if how == Writing():
+        with suppress(pa.ArrowInvalid):
+            found: Floats = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            return found
+    return None
 
 
 def _read_numbers(name: str, column: Any, how: Writing) -> Any:

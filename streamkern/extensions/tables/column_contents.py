@@ -20,6 +20,7 @@ from streamkern.extensions.tables.cells import (
     is_time,
     numbers,
     pa,
+    plain_numbers,
     seconds,
     texts,
     types,
@@ -82,6 +83,8 @@ class ColumnContents:
         if self.is_ordered:
             self._note_order(part)
         if self.is_text:
+            if self.is_written and not self.as_categories and self._take_plain_numbers(part):
+                return
             # Of texts that come up again and again each is looked at once.
             counted = None if self.is_written else part.value_counts()
             found = texts(part if counted is None else counted.field(0), self.how.missing)
@@ -131,6 +134,17 @@ class ColumnContents:
     @property
     def _reading(self) -> Any:
         return () if self.is_time else self.how
+
+    def _take_plain_numbers(self, part: Any) -> bool:
+        """Take in texts that all are plain numbers, or not there; say whether they are."""
+        found = plain_numbers(part, self.how)
+        if found is None or np.count_nonzero(np.isnan(found)) != part.null_count:
+            return False
+        self.absent += part.null_count
+        here = part.drop_null()
+        if len(here):
+            self._measure("numbers", found[~np.isnan(found)], here[0].as_py())
+        return True
 
     def _take_numbers_or_times(self, part: Any) -> bool:
         """Take in texts that all are numbers, or all times; say whether they are."""

@@ -14,7 +14,7 @@ import numpy as np
 from streamkern.engine.scheduler import compute_all, delayed
 from streamkern.errors import DataError
 from streamkern.extensions.tables import stored_tables
-from streamkern.extensions.tables.cells import csv, pa
+from streamkern.extensions.tables.cells import Whole, csv, pa
 from streamkern.extensions.tables.stored_tables import (
     StoredTable,
     opened_bytes,
@@ -70,7 +70,7 @@ class CSVTable(StoredTable):
         numbered = [str(j) for j in range(len(found))]
         names = [name.strip() for name in found] if header else numbered
         schema = pa.schema([(name, pa.string()) for name in names])
-        called = tuple(found) if header else tuple(f"f{j}" for j in range(len(found)))
+        called = Whole(found if header else (f"f{j}" for j in range(len(found))))
         return cls(path, schema, called, between, n_empty if header else -1, len(first), version)
 
     @property
@@ -145,8 +145,8 @@ class CSVTable(StoredTable):
 
     def _options(self, *, is_first: bool = True) -> tuple[Any, Any]:
         # Up to 32 blocks are read ahead, and no line may be longer than one.
-        most = min(_FEW_ROWS * self.line_bytes, 8 * stored_tables.PIECE_BYTES)
-        read: Any = {"block_size": max(stored_tables.PIECE_BYTES // 2, most, 2 * self.line_bytes)}
+        least = max(stored_tables.PIECE_BYTES // 2, 2 * self.line_bytes)
+        read: Any = {"block_size": max(least, self._few_rows_bytes)}
         if is_first and self.header_lines >= 0:
             read["skip_rows"] = self.header_lines
         else:
@@ -157,13 +157,18 @@ class CSVTable(StoredTable):
             csv.ParseOptions(delimiter=self.delimiter, **parse),
         )
 
+    @property
+    def _few_rows_bytes(self) -> int:
+        return min(_FEW_ROWS * self.line_bytes, 8 * stored_tables.PIECE_BYTES)
+
     def group_ends(self) -> tuple[int, ...]:
         """Return where groups of whole lines end; none where a line may be part of a value."""
         if len(self.called) == 1 or self.path.lower().endswith(".gz"):
             return ()
         ends, place, rest = list[int](), 0, b""
+        piece = max(2 * stored_tables.PIECE_BYTES, self._few_rows_bytes)
         with reading(self.path), opened_bytes(self.path) as file:
-            while data := file.read(2 * stored_tables.PIECE_BYTES):
+            while data := file.read(piece):
                 data = rest + data
                 lines, mark, rest = data.rpartition(b"\n")
                 if not mark or not _are_lines(lines + mark):

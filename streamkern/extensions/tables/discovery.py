@@ -1,8 +1,9 @@
 """Type inference: the recipe of a table, from one pass over its rows."""
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -91,18 +92,21 @@ def discover(
     *,
     written: Container[str] = (),
     fills: bool = False,
+    unread: Mapping[str, str] = MappingProxyType({}),
 ) -> Recipe:
     """Return the recipe of a table, by the rules of `streamkern.convert`, from one pass.
 
     `scanned(columns)` returns these with what all rows hold.  Texts of the columns `written`, as
     all of a CSV are, may be numbers or times.  With `fills`, numbers of which none is missing
-    are filled in later tables.
+    are filled in later tables.  Columns that are `unread` are left out for the reasons given.
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
     how = Writing(missing, options.decimal, options.thousands)
     contents: dict[str, ColumnContents] = {}
     left_out = dict.fromkeys(options.drop, "dropped")
-    left_out |= unnamed_index({*schema.names} - {*options.named(), *targets})
+    named = {*options.named(), *targets}
+    left_out |= {name: why for name, why in unread.items() if name not in named}
+    left_out |= unnamed_index({*schema.names} - named)
     for name, kind in zip(schema.names, schema.types, strict=True):
         if name in left_out or name in options.ids or name == options.weights:
             continue
@@ -116,7 +120,7 @@ def discover(
             kinds[name] = "numbers"
     is_asked_for = {*options.categorical} - {*targets} or options.missing is not None
     is_mixed = (
-        bool(is_asked_for)
+        bool(is_asked_for or unread)
         or options.impute
         or any(
             kinds[name] in ("text", "times") or (column.absent and name not in targets)

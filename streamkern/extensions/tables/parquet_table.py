@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from urllib.parse import unquote
 
+from streamkern.errors import DataError
 from streamkern.extensions.tables import stored_tables
-from streamkern.extensions.tables.cells import pa, parquet
+from streamkern.extensions.tables.cells import is_text, pa, parquet
 from streamkern.extensions.tables.stored_tables import (
     StoredTable,
     opened_bytes,
@@ -18,6 +19,8 @@ from streamkern.extensions.tables.stored_tables import (
 _FEW_ROWS, _MOST_ROWS = 64, 1 << 14
 # Of one column while its pages are read: buffered bytes, and a page as it is and decompressed.
 _BUFFER_BYTES, _PAGE_BYTES = 1 << 18, 3 << 20
+# Of a text on average: more is no label and no category, and pages of it may be of any size.
+_TEXT_BYTES, _FEW_BYTES = 2 << 10, 1 << 20
 # What Hive calls a missing value.
 _NONE = "__HIVE_DEFAULT_PARTITION__"
 
@@ -33,6 +36,7 @@ class ParquetTable(StoredTable):
     group_bytes: int  # of the largest group, decoded
     folders: Mapping[str, str | None] = field(default_factory=dict)  # values by column
     first_group: int = 0  # in the file
+    long_texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def written(self) -> set[str]:
@@ -46,11 +50,12 @@ class ParquetTable(StoredTable):
             with opened_bytes(path) as raw, _open(raw) as file:
                 schema, footer = file.schema_arrow, file.metadata
                 groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+                long = _long_texts(schema, groups)
         folders = {name: v for name, v in folders.items() if name not in schema.names}
         for name in folders:
             schema = schema.append(pa.field(name, pa.string()))
         rows, largest = [g.num_rows for g in groups], [g.total_byte_size for g in groups]
-        return cls(path, schema, tuple(rows), version, max(largest, default=0), folders)
+        return cls(path, schema, tuple(rows), version, max(largest, default=0), folders, 0, long)
 
     @property
     def kept_bytes(self) -> int:
@@ -70,6 +75,11 @@ class ParquetTable(StoredTable):
     def batches(self, names: Sequence[str], first: int, last: int) -> Iterator[Any]:
         wanted = range(self.first_group + first, self.first_group + last)
         stored = [name for name in names if name not in self.folders]
+        for name in self.long_texts.keys() & {*stored}:
+            raise DataError(
+                f"{self.path}: column {name!r} has {self.long_texts[name]}, but at most "
+                f"{_TEXT_BYTES:,} are read; shorten them."
+            )
         kept_bytes = getattr(self.path, "kept_bytes", 0)
         buffer_bytes = max(_BUFFER_BYTES, kept_bytes // 2 // max(len(stored), 1))
         with reading(self.path), opened_bytes(self.path) as raw, _open(raw, buffer_bytes) as file:
@@ -95,6 +105,21 @@ class ParquetTable(StoredTable):
             for name in names
         }
         return pa.record_batch(columns)
+
+
+def _long_texts(schema: Any, groups: Sequence[Any]) -> dict[str, str]:
+    """Return the columns of texts that are longer than any label or category, and how long."""
+    texts = {name for name, kind in zip(schema.names, schema.types, strict=True) if is_text(kind)}
+    found = {}
+    for group in groups if texts else ():
+        most = max(_TEXT_BYTES * group.num_rows, _FEW_BYTES)
+        if group.total_byte_size > most:
+            columns = map(group.column, range(group.num_columns))
+            long = (each for each in columns if each.total_uncompressed_size > most)
+            for each in long:
+                mean = each.total_uncompressed_size // max(group.num_rows, 1)
+                found[each.path_in_schema] = f"texts of {mean:,} bytes on average"
+    return {name: why for name, why in found.items() if name in texts}
 
 
 def _parts(group: Any, names: Sequence[str]) -> tuple[list[int], list[int]]:

@@ -13,6 +13,7 @@ from streamkern.errors import DataError, ModelFileError, first_line, warn
 from streamkern.errors.formatting import listed
 from streamkern.extensions.tables.cells import (
     MISSING,
+    Whole,
     Writing,
     arrow_table,
     cells_of,
@@ -79,6 +80,9 @@ class Recipe:
     delimiter: str | None = None
     decimal: str | None = None
     thousands: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", Whole(self.columns))
 
     @property
     def feature_names(self) -> list[str]:

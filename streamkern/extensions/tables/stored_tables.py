@@ -6,11 +6,12 @@ import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from csv import Error as CSVError
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -65,6 +66,8 @@ class StoredTable(ABC):
     schema: Any  # of Arrow
     groups: Sequence[int]  # rows of each group that is read from its beginning
     version: tuple[int, float | str]  # size, and the time or tag of the last change
+    # Columns whose cells are never read, since they would take much memory, and why.
+    long_texts: Mapping[str, str] = MappingProxyType({})
 
     @abstractmethod
     def narrowed(self, first: int, last: int) -> Self:

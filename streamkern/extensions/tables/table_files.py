@@ -3,6 +3,7 @@
 import zipfile
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,7 +122,9 @@ def discover_tables(
 
     def scanned(contents: dict[str, ColumnContents]) -> dict[str, ColumnContents]:
         ranges = [(table, *ends) for table in tables for ends in _ranges(table.groups)]
-        tasks = (delayed(_contents, contents, *each, name="columns") for each in ranges)
+        # Dask would look for tasks in every column.
+        read = partial(_contents, contents)
+        tasks = (delayed(read, *each, name="columns") for each in ranges)
         found: dict[str, ColumnContents] = {}
         for each in stream(tasks):
             found = found or each
@@ -133,7 +136,9 @@ def discover_tables(
     if not sum(table.n_rows for table in tables):
         raise NoRowsError(f"{source} has no rows; at least one is needed.")
     try:
-        return discover(schema, scanned, targets or (), options, written=tables[0].written)
+        unread = {name: why for table in tables for name, why in table.long_texts.items()}
+        how: Any = {"written": tables[0].written, "unread": unread}
+        return discover(schema, scanned, targets or (), options, **how)
     except DataError as error:
         if str(error).startswith(tuple(table.path for table in tables)):
             raise

@@ -349,6 +349,17 @@ def test_rows_that_took_the_digits_of_the_others_are_not_forgotten(wild, precisi
     assert model.report_["rows"] == len(X)
 
 
+@pytest.mark.filterwarnings("ignore:residuals are smaller than the rounding")
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_one_row_may_be_left_and_is_its_own_mean(precision):
+    X, y = rows(40)
+    model = ridge(precision=precision, alpha=0.1).partial_fit(X, y)
+    for gone in (slice(20, 40), np.r_[:1, 2:20]):
+        model.forget(X[gone], y[gone])
+    assert model.report_["rows"] == 1
+    assert np.allclose(model.predict(X), y[1], rtol=0, atol=1e-5)
+
+
 @pytest.mark.filterwarnings("ignore:.*a few values, up to")
 def test_wild_inputs_are_not_forgotten_where_they_are_features():
     X, y = rows(1000)

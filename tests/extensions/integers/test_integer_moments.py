@@ -236,6 +236,7 @@ def updated(found, *block):
 @every_precision
 @pytest.mark.parametrize("weighted", [False, True])
 def test_an_update_takes_what_is_projected(precision, weighted, monkeypatch):
+    monkeypatch.delenv("STREAMKERN_INTEGER_PRODUCTS", raising=False)
     monkeypatch.setattr(made, "_measured", lambda _: [(1.0, BlasProducts())])
     n, D, in_cache = 8192, 512, 5 << 20
     X, y, weights = rows(n)
@@ -338,6 +339,7 @@ def test_products_are_measured_by_one_thread(monkeypatch):
         time.sleep(0.05)
         return [(1.0, BlasProducts())]
 
+    monkeypatch.delenv("STREAMKERN_INTEGER_PRODUCTS", raising=False)
     monkeypatch.setattr(made, "_measured", cache(slow))
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(lambda _: made.integer_products(), range(4)))) == 1

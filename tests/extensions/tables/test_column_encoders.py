@@ -12,7 +12,9 @@ import pytest
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from streamkern.errors import DataError
+from streamkern.extensions.tables import column_contents
 from streamkern.extensions.tables.cells import Writing
+from streamkern.extensions.tables.column_contents import ColumnContents
 from streamkern.extensions.tables.column_encoders import Categories, Numbers, Ordinal, Tally, Times
 from streamkern.extensions.tables.recipe import Recipe
 
@@ -177,3 +179,26 @@ def test_a_frame_may_be_of_pandas_or_pyarrow_with_columns_in_any_order():
 def test_a_frame_without_the_columns_is_refused(rows, why):
     with pytest.raises(DataError, match=why):
         Recipe((Numbers("a", 0.0),)).transform(rows)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1", "-2.5", "1e3"],
+        ["1", None, ".5"],
+        ["", "7", "NA"],
+        ["NAN", "2", "nan"],
+        [" 1", "2 ", "inf"],
+        ["true", "false", "true"],
+        ["1", "x", "2020-01-01"],
+        [None, None, None],
+    ],
+)
+def test_plain_numbers_are_counted_at_once_as_cells_are_one_by_one(cells, monkeypatch):
+    found = []
+    for _ in range(2):
+        contents = ColumnContents("a", pa.string(), Writing(), as_categories=False, is_written=True)
+        contents.update(pa.array(cells, pa.string()))
+        found.append(repr(vars(contents)))
+        monkeypatch.setattr(column_contents, "plain_numbers", lambda *_: None)
+    assert found[0] == found[1]

@@ -9,11 +9,11 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from commandline import report_of, streamkern, unchanged_by
+from commandline import refused, report_of, streamkern, unchanged_by
 from conftest import wait_until
 from rows_read import inside
 
-from streamkern import load
+from streamkern import RandomFeatureRidge, load
 
 FIT = ("--components", 16, "--alpha", 0.1, "--kernel", "gaussian", "--quiet")
 
@@ -60,6 +60,17 @@ def test_ids_are_no_inputs_and_go_with_predictions(model):
     streamkern("predict", "model.h5", "n.parquet", "--out", "n.h5")
     with h5py.File("n.h5") as file:
         assert file["id"][:].tolist() == list(range(20))
+
+
+def test_a_model_of_a_frame_and_a_series_is_evaluated_on_the_column_of_that_name(houses):
+    table = pd.read_csv("plain.csv")
+    fitted = RandomFeatureRidge("gaussian", n_components=16, alpha=0.1)
+    fitted.fit(table[["area"]], table["price"]).save("named.h5")
+    fitted.fit(table[["area"]], table["price"].to_numpy()).save("nameless.h5")
+    found = report_of("evaluate", "named.h5", "plain.csv")
+    errors = load("named.h5").predict(table[["area"]]) - table["price"]
+    assert found["rmse"] == pytest.approx(np.sqrt(np.mean(errors**2)))
+    assert "knows no name of its targets" in refused("evaluate", "nameless.h5", "plain.csv")
 
 
 def test_rows_of_the_fit_are_diagnosed_by_the_name_of_their_table(model):

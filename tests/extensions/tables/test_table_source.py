@@ -3,6 +3,7 @@
 import csv
 import datetime
 import decimal
+import sys
 
 import dask
 import numpy as np
@@ -360,3 +361,20 @@ def test_values_beside_a_dataset_of_arrow_are_taken(tmp_path):
     np.testing.assert_array_equal(model.coef_, same.coef_)
     classifier = sk.RandomFeatureClassifier(**SMALL, calibration=None)
     assert classifier.fit(unread, list(table["town"])).classes_.tolist() == sorted({*table["town"]})
+
+
+def test_tasks_do_not_grow_with_the_columns_of_a_table(tmp_path, monkeypatch):
+    module, counts = sys.modules["dask.delayed"], []
+    looked_through = module.unpack_collections
+
+    def counted(*arguments, **options):
+        counts[-1] += 1
+        return looked_through(*arguments, **options)
+
+    monkeypatch.setattr(module, "unpack_collections", counted)
+    for p in (10, 100):
+        frame = pd.DataFrame(np.random.default_rng(0).standard_normal((40, p))).add_prefix("c")
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        counts.append(0)
+        sk.RandomFeatureRidge("gaussian", n_components=8).fit(tmp_path / "t.csv", "c0")
+    assert counts[1] == counts[0] > 0

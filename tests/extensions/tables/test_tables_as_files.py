@@ -1,10 +1,14 @@
 """CSV and Parquet files as people and programs write them, by way of the commands."""
 
+import re
+import resource
+
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
 from commandline import refused, report_of, streamkern
+from rows_read import python
 
 from streamkern import RandomFeatureRidge, convert, load, read_recipe
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
@@ -190,6 +194,22 @@ def test_a_long_label_is_refused_and_a_column_of_long_categories_left_out(tmp_pa
         tmp_path / "t.csv", tmp_path / "o.h5", targets=["a"], categorical=["y"], drop=[]
     )
     assert words["columns"]["y"] == "left out: text of up to 900,000 bytes"
+
+
+def test_texts_of_parquet_that_are_much_longer_than_its_file_are_never_read(tmp_path):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    code = (
+        "import pyarrow as pa, pyarrow.parquet as pq\n"
+        "table = pa.table({'a': [1.0, 2.0, 3.0], 'c': ['x' * (1 << 28), 'b', 'c'], 'y': [1, 2, 3]})"
+        f"\npq.write_table(table, {str(tmp_path / 't.parquet')!r}, compression='zstd')"
+    )
+    python(code)
+    words = convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["y"])
+    assert re.fullmatch(r"left out: texts of 89,478,\d* bytes on average", words["columns"]["c"])
+    for how in ({"targets": ["c"]}, {"targets": ["y"], "ids": ["c"]}):
+        with pytest.raises(DataError, match=r"'c' has texts of 89,478,.* but at most 2,048 are"):
+            convert(tmp_path / "t.parquet", tmp_path / "p.h5", **how)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
