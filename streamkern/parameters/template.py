@@ -1,6 +1,7 @@
 """What moments of more rows take over from others, so that the two go together."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed_apart
@@ -8,7 +9,6 @@ from streamkern.features import Standardized
 from streamkern.features.metric import standardizer_of
 from streamkern.kernels import Kernel
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.predict.predictor import Predictor
 from streamkern.sources import Source
 from streamkern.sources.columns import Columns, columns_of
 from streamkern.sources.target_encoding import NUMBERS, TargetEncoding
@@ -27,7 +27,7 @@ class Template:
     empty: FeatureSums | None = None
     encoding: TargetEncoding = NUMBERS
     loss: str = "squared"
-    start: Predictor | None = None  # what a fit of another loss begins at
+    start: Any = None  # the predictor that a fit of another loss begins at
 
     def __post_init__(self) -> None:
         standardizer_of(self.feature_map)  # of other maps there are no moments
