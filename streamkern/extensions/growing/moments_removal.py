@@ -107,6 +107,11 @@ def _check_digits(gone: Sequence[Any], left: Sequence[Any], *, is_one: bool) -> 
     that is the only one has none about its mean: there the squares in its sums are taken.
     """
     precision = left[0].precision
+    if is_one and precision == "single":
+        raise DataError(
+            "one row would stay, or equal ones, and sums in single precision do not tell what it "
+            "is; leave two that differ, or take precision 'double' (--precision double)."
+        )
     if precision not in _MOST_TAKEN:
         _check_units(gone, left)
         return

@@ -32,7 +32,8 @@ class Exposed(Joining):
     def values(self, part: Array, start: int) -> Array:
         """Return exposures, or differences, of rows, (n,); NaN where there is none."""
         try:
-            found = np.asarray(part).astype(float)
+            is_text = np.asarray(part).dtype.kind in "OSU"  # as columns with missing cells are read
+            found = np.array([each or np.nan for each in part] if is_text else part, dtype=float)
         except (TypeError, ValueError):
             raise DataError(
                 f"the {self.kind} of rows is numbers, but row {start:,} or one after it has text; "

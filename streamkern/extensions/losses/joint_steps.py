@@ -16,6 +16,7 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.passes.column_summary import block_of
 from streamkern.passes.fit_context import FitContext
 from streamkern.passes.fold_rules import placed_folds
+from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.sources import as_source
 from streamkern.statistics.folds import PlacedFolds
 
@@ -32,7 +33,6 @@ class JointSteps(tuple[Steps, ...]):
     def of(cls, functions: list[Steps]) -> "JointSteps":
         for each in functions:
             each.others = tuple(other for other in functions if other is not each)
-            each.choices = CHOICES if each.others else each.choices
         return cls(functions)
 
     @property
@@ -62,10 +62,10 @@ class JointSteps(tuple[Steps, ...]):
             for other in steps.others:
                 other.alphas = other.alphas or steps.alphas
         if len(self) > 1:
-            self._choose()
+            self._choose(one_standard_error=each[0].one_standard_error)
             self._centre()
 
-    def _choose(self) -> None:
+    def _choose(self, *, one_standard_error: bool) -> None:
         """Choose one penalty for all functions, by what folds lose of all of them.
 
         Each by itself would take one so large that it is a constant, or so small that it is not
@@ -74,11 +74,18 @@ class JointSteps(tuple[Steps, ...]):
         curves = [(steps.weight, steps.curve) for steps in self if steps.curve is not None]
         if len(curves) < len(self):
             return
-        kept: Any = self[0].alphas
-        lost = [w * each.scores[np.isin(each.alphas, kept)].mean(axis=1) for w, each in curves]
-        alpha = float(kept[int(np.sum(lost, axis=0).argmin())])
+        alphas = self[0].alphas or curves[0][1].alphas
+        scores, of_folds = [], []
+        for weight, curve in curves:
+            kept = np.isin(curve.alphas, alphas)
+            scores.append(weight * curve.scores[kept])
+            folds: Any = curve.fold_scores
+            of_folds.append(weight * folds[:, kept])
+        both = np.sum(scores, axis=0), np.ones(1), np.sum(of_folds, axis=0)
+        whole = PenaltyCurve("cv", np.asarray(alphas), *both)
+        (best,) = whole.choose(one_standard_error=one_standard_error)
         for steps in self:
-            steps.next_alpha, steps.curve = alpha, None
+            steps.next_alpha, steps.curve = float(whole.alphas[best]), None
 
     def _centre(self) -> None:
         """Take the mean of all functions from each, which makes penalties least."""
@@ -95,7 +102,8 @@ class JointSteps(tuple[Steps, ...]):
     ) -> list[Parameters]:
         """Go on with the rows of the sample, and return the penalties of first passes over all.
 
-        Penalties on the sample are less by as much as it has fewer rows.
+        Penalties on the sample are less by as much as it has fewer rows.  Functions that began at a
+        model are there again in the end.
         """
         sample, options = features.summary.sample, context.options
         source = as_source(sample.X, sample.y, sample.weights)
@@ -110,6 +118,8 @@ class JointSteps(tuple[Steps, ...]):
             own = replace(parameters, alpha=times(share, parameters.alpha))
         elif parameters.alphas is not None:
             own = replace(parameters, alphas=times(share, parameters.alphas))
+        for steps in self:
+            steps.choices = CHOICES if steps.others else ON_SAMPLE
         for _ in range(ON_SAMPLE):
             self.read(context, features, [own] * len(self), on_sample=True)
             settled = all(steps.rows.loss.is_settled for steps in self)

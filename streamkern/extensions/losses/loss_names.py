@@ -9,6 +9,7 @@ from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.robust_losses import Huber, Quantile
 
 LOSSES: dict[str, type[Loss]] = {each.name: each for each in (Logistic, Tweedie, Huber, Quantile)}
+LOG_LOSSES = ("logistic", "multinomial")  # of classes, where they are one
 # The one number that a loss may be given, in words.
 _GIVEN = {"tweedie": "power", "huber": "threshold", "quantile": "level"}
 
@@ -28,6 +29,10 @@ def losses_of(text: Any) -> tuple[Loss, ...]:
     if name == "squared":
         raise ParameterError(
             "the squared loss is that of RandomFeatureRidge, which reads the rows once; take it."
+        )
+    if name == "multinomial":
+        raise ParameterError(
+            "the loss multinomial is of labels; take RandomFeatureClassifier (--classify)."
         )
     if not is_known or (numbers and name not in _GIVEN):
         raise ParameterError(f"loss must be one of {FORM}, not {text!r}; give one.")

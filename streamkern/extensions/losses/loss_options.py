@@ -36,7 +36,10 @@ OPTIONS = {
 
 
 def problem(options: dict[str, Any], moments: Any) -> "LossRegression | None":  # noqa: ARG001
-    """Return the regression of the loss that is asked for, None of squares and of classes."""
+    """Return the regression of the loss that is asked for, None of squares and of classes.
+
+    A column of exposures or offsets is noted in the options to drop: it is no input.
+    """
     if options.get("loss", "squared") == "squared" or options.get("classify"):
         refuse_given(
             ("exposure", "offset"),

@@ -91,18 +91,19 @@ class Steps:
     least: float  # an objective so small is as good as none
     here: Point
     before: Point
-    is_constant: bool = False  # where no step was taken
+    start: Point | None = None  # of a model
     others: tuple["Steps", ...] = ()  # of the other classes
     path: RidgePath | None = None  # of the last pass
     alpha: float = np.nan  # of that
     next_alpha: float = np.nan  # of the next pass, unless it chooses
     alphas: Any = None  # to choose from, where they are not given
-    choices: int = ON_SAMPLE  # of the penalty that are left
+    choices: int = CHOICES  # of the penalty that are left
     curve: PenaltyCurve | None = None  # of the last choice
     objective: float = np.nan
     weight: float = 0.0  # of the rows of the last pass
     expected: float = np.inf  # fall of the objective by the step after the last pass
     ratio: float = 1.0  # of that to the one before
+    is_first: bool = False  # whether no step was taken, from a constant
     is_steady: bool = False  # whether penalty and scale stay
     reports: list[FitReport] = field(default_factory=list)  # of the passes
     ridge: FittedRidge | None = None  # of the last pass
@@ -119,13 +120,19 @@ class Steps:
         sample = block_of(features.summary.sample)
         y, weights = rows.targets(sample), sample.each_weight()
         constant = loss.constant(y, weights)
+        level, plain = np.full(len(y), constant), loss.plain
+        if start is not None and not are_signs:  # which may be of other units
+            found = _predictor([start], "double").predict(sample.X)[:, 0]
+            is_better = weights @ plain.values(y, found) < weights @ plain.values(y, level)
+            start = start if is_better else None
         here = start or zeros._replace(intercept=constant)
         least = loss.link != "identity" and (
             _NONE
             * float(features.summary.columns.weight.max())
-            * np.average(loss.plain.values(y, np.full(len(y), constant)), weights=weights)
+            * np.average(plain.values(y, level), weights=weights)
         )
-        steps = cls(rows, constant, float(least), here, here, is_constant=start is None)
+        steps = cls(rows, constant, float(least), here, here, start)
+        steps.is_first = start is None
         steps._begin_scale(features)
         return steps
 
@@ -139,7 +146,7 @@ class Steps:
     def read(self, context: FitContext, features: Features, parameters: Parameters) -> None:
         """Read the rows once at this point, and go on from it, or part of the way back."""
         rows = self._rows_here(precision_of_features(context.options.precision))
-        rows = replace(rows, is_first=self.is_constant)
+        rows = replace(rows, is_first=self.is_first)
         moments = sum_features(context, features, rows)
         losses, facts = compute(delayed(_LOSSES, moments.folds, name="losses"))
         self.reports.append(moments.report)
@@ -171,7 +178,7 @@ class Steps:
         self._expect(path, after)
         self.is_steady = self.alpha == alpha and loss.is_settled
         self.rows = replace(self.rows, loss=loss.next(facts), judge=loss)
-        self.before, self.here, self.is_constant = self.here, after, False
+        self.before, self.here, self.is_first = self.here, after, False
 
     def _rows_here(self, precision: str) -> WorkingRows:
         points = [self.before, self.here, *(other.here for other in self.others)]
@@ -228,10 +235,11 @@ class Steps:
     def begin_anew(self, features: Features, share: float) -> None:
         """Begin again here with all rows, of which those before were a share."""
         self.alphas = None if self.alphas is None else times(1.0 / share, self.alphas)
+        self._begin_scale(features)
+        self.here = self.start or self.here
         self.before, self.path, self.alpha, self.reports = self.here, None, np.nan, []
         self.expected, self.ratio, self.is_steady = np.inf, 1.0, False
         self.choices, self.curve = 1 if self.others else CHOICES, None
-        self._begin_scale(features)
 
     def _keep_grid(self, alphas: Floats, floor: float, parameters: Parameters) -> None:
         """Keep the penalties of the first choice, where none are given, to the end.

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from sklearn.base import RegressorMixin
 
-from streamkern.errors import ParameterError
+from streamkern.errors import DataError, ParameterError
 from streamkern.estimators.conventions import initializer
 from streamkern.estimators.docstrings import documented
 from streamkern.estimators.feature_estimator import FeatureEstimator
@@ -127,8 +127,17 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         tags.target_tags.positive_only = name in ("poisson", "gamma", "tweedie")
         return tags
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **beside: Any) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        exposure: Any = None,
+        offset: Any = None,
+    ) -> float:
         """Return the part of the loss of a constant that is explained, D2, in one pass."""
+        beside = {"exposure": exposure, "offset": offset}
         found = self.evaluate(X, y, sample_weight, **beside)["d2"]
         return float(sum(found) / len(found)) if isinstance(found, list) else float(found)
 
@@ -166,7 +175,15 @@ def _beside(X: Any, y: Any, weights: Any, *given: Any) -> tuple[Any, tuple[Any, 
             "logarithm to the offset, and leave the exposure out."
         )
     X = unwrapped("X", X)
-    if not beside or are_paths(X) or isinstance(X, Source):
+    if are_paths(X) or isinstance(X, Source):
+        for kind, each in beside.items():
+            if not isinstance(each, str):
+                raise DataError(
+                    f"the rows are in files, so {kind} is the name of what holds it there, not "
+                    f"values; give a name."
+                )
+        return X, (y, weights), beside
+    if not beside:
         return X, (y, weights), beside
     X, y, weights, *values = with_named_columns(X, y=y, sample_weight=weights, **beside)
     return X, (y, weights), dict(zip(beside, values, strict=True))

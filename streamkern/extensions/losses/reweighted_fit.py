@@ -14,7 +14,7 @@ from streamkern.extensions.losses.exposed_rows import ExposedRows
 from streamkern.extensions.losses.joint_steps import JointSteps
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.loss_errors import LossErrors
-from streamkern.extensions.losses.loss_names import name_of
+from streamkern.extensions.losses.loss_names import LOG_LOSSES, name_of
 from streamkern.extensions.losses.newton_steps import Point, Steps
 from streamkern.fitting.draw_features import draw_features
 from streamkern.fitting.ridge_result import tell_of_solution
@@ -52,8 +52,10 @@ def reweighted_fit(
     fit is like is where it begins.
     """
     source, like = context.source, context.like
-    is_same = like is not None and (are_signs or like.loss == name_of(losses))
-    start = like.start if like is not None and is_same else None
+    names = LOG_LOSSES if are_signs else (name_of(losses),)
+    start = None if like is None or like.loss not in names else like.start
+    n_functions = source.n_targets if are_signs else len(losses)
+    start = start if start is not None and start.n_targets == n_functions else None
     n_sample = max(context.n_sample, large_sample(source.n_features + source.n_targets))
     context = replace(context, searched=[{"losses": [loss.words for loss in losses]}])
     columns = range(source.n_targets) if are_signs else [0] * len(losses)
@@ -74,7 +76,7 @@ def reweighted_fit(
         ridges = []
         for functions in map(JointSteps.of, groups):
             first = [parameters] * len(functions)
-            if start is None and not source.sparse_row_bytes:
+            if not source.sparse_row_bytes:
                 first = functions.on_sample(chosen, features, parameters)
             for cycle in range(_CYCLES):
                 each = [parameters] * len(functions) if cycle else first
@@ -133,6 +135,7 @@ def _result(functions: JointSteps, context: FitContext, parameters: Parameters) 
     report |= {
         "alpha_curve": None if curve is None else curve.as_dict(),
         "passes": 2 + len(reports),  # that of columns, and that of losses
+        "weight": own.weight,
         "loss": loss.words,
         "dispersion": None if q > 1 else _dispersion(loss, own, dof, rates=rates),
         "objective": float(own.lost.sum() + 0.5 * np.sum(alphas * np.square(coef).sum(axis=0))),

@@ -6,6 +6,8 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
+from sklearn.model_selection import cross_val_score
 
 import streamkern as sk
 from streamkern import RandomFeatureRegressor
@@ -81,6 +83,8 @@ def test_files_and_frames_name_the_column(tmp_path):
         file["X"], file["y"], file["years"] = X, y, EXPOSURE
     found = model("poisson").fit(tmp_path / "claims.h5", exposure="years")
     assert found.predict(X) == pytest.approx(expected, rel=1e-4)
+    with pytest.raises(DataError, match="exposure is the name"):
+        model("poisson").fit(tmp_path / "claims.h5", exposure=EXPOSURE)
     found.save(tmp_path / "model.h5")
     again = sk.load(tmp_path / "model.h5")
     assert again.evaluate(X, y, exposure=EXPOSURE) == found.evaluate(X, y, exposure=EXPOSURE)
@@ -119,6 +123,27 @@ def test_what_is_missing_is_a_bad_row():
         model("poisson").fit(X, TARGETS["poisson"], exposure=exposure)
     found = model("poisson", on_bad_rows="skip").fit(X, TARGETS["poisson"], exposure=exposure)
     assert found.report_["skipped_rows"] == 1
+
+
+def test_a_missing_cell_of_a_file_is_a_bad_row(tmp_path):
+    frame = pd.DataFrame(
+        {"a": X[:, 0], "b": X[:, 1], "years": EXPOSURE, "claims": TARGETS["poisson"]}
+    )
+    frame.loc[7, "years"] = np.nan
+    for name, write in {"c.csv": frame.to_csv, "c.parquet": frame.to_parquet}.items():
+        write(tmp_path / name, index=False)
+        found = model("poisson", on_bad_rows="skip")
+        found.fit(tmp_path / name, "claims", exposure="years")
+        assert found.report_["skipped_rows"] == 1
+
+
+def test_exposures_are_routed_in_cross_validation():
+    params = {"exposure": EXPOSURE}
+    with sklearn.config_context(enable_metadata_routing=True):
+        each = model("poisson", alpha=1.0).set_fit_request(exposure=True)
+        each.set_score_request(exposure=True)
+        found = cross_val_score(each, X, TARGETS["poisson"], params=params, cv=3)
+    assert (found > 0.2).all()
 
 
 def test_losses_without_exposures_refuse_them():

@@ -173,6 +173,38 @@ def test_features_that_were_tuned_by_squares_serve_another_loss(feature_map):
     assert kinds.fit(X, labels).score(X, labels) > 0.7
 
 
+@pytest.mark.parametrize("asked", [{"alpha": [0.1, 1.0, 10.0]}, {"one_standard_error": True}])
+def test_penalties_of_classes_are_chosen_together(asked):
+    labels = np.digitize(ETA + 0.5 * RNG.normal(size=N), [-0.5, 0.5])
+    how = {"n_components": D, "loss": "multinomial", "kernel": "gaussian"}
+    found = RandomFeatureClassifier(**how, **asked).fit(X, labels)
+    assert found.report_["weight"] == N
+    if "alpha" in asked:
+        assert found.alpha_ in asked["alpha"]
+    else:
+        assert found.alpha_ > RandomFeatureClassifier(**how).fit(X, labels).alpha_
+
+
+def test_a_model_of_other_units_or_another_loss_gives_its_features_alone():
+    y = TARGETS["quantile:0.2"]
+    first = model("quantile:0.9").fit(X, y)
+    again = model("quantile:0.9").fit(X, 0.01 * y, like=first)
+    fresh = model("quantile:0.9").fit(X, 0.01 * y)
+    assert again.report_["pinball"] < 1.02 * fresh.report_["pinball"]
+    labels = np.digitize(ETA, [-0.5, 0.5])
+    classes = RandomFeatureClassifier(n_components=D, loss="logistic", alpha=0.5)
+    for other in (first, model("logistic").fit(X, TARGETS["logistic"])):
+        assert classes.fit(X, labels, like=other).score(X, labels) > 0.8
+
+
+def test_a_warm_start_takes_few_passes():
+    labels = TARGETS["logistic"] > 0
+    classes = RandomFeatureClassifier(n_components=D, loss="logistic").fit(X, labels)
+    again = RandomFeatureClassifier(n_components=D, loss="logistic").fit(X, labels, like=classes)
+    assert again.report_["passes"] <= 6
+    assert again.report_["log_loss"] == pytest.approx(classes.report_["log_loss"], rel=0.01)
+
+
 def test_classes_go_on_from_a_model():
     labels = np.digitize(ETA + 0.5 * RNG.normal(size=N), [-0.5, 0.5])
     how = {"n_components": D, "loss": "multinomial", "alpha": 0.5, "precision": "double"}
