@@ -174,7 +174,8 @@ def _awaited(future: Any) -> Any:
     while True:
         try:
             return future.result(timeout=_LOOK)
-        except TimeoutError:
+        except (TimeoutError, UnboundLocalError):
+            # The latter is of distributed's own, where its wait is cancelled as the time runs out.
             if future.done():  # by now, or with an error of this kind
                 return future.result()
         with reaching(future.client):

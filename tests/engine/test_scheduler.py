@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from conftest import wait_until
 from dask import delayed
+from distributed import Client
 
+from streamkern.engine import scheduler
 from streamkern.engine.task_stream import stream
 from streamkern.runtime import resources
 from streamkern.runtime.resources import current_resources
@@ -135,3 +137,19 @@ def test_what_is_set_for_the_caller_is_set_for_its_tasks():
     tasks = (delayed(np.geterr, pure=False)() for _ in range(5))
     with dask.config.set(scheduler="threads", num_workers=2), np.errstate(over="raise"):
         assert [found["over"] for found in stream(tasks)] == ["raise"] * 5
+
+
+def test_a_wait_that_is_cancelled_as_its_time_runs_out_goes_on(monkeypatch):
+    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as each:
+        future = each.submit(lambda: 7)
+        result, raised = future.result, []
+
+        def cut_short(timeout=None):
+            if not raised:
+                raised.append(UnboundLocalError("result"))
+                raise raised[0]
+            return result(timeout=timeout)
+
+        monkeypatch.setattr(future, "result", cut_short)
+        assert scheduler.result_of(future) == 7
+    assert raised
