@@ -19,8 +19,6 @@ from streamkern.extensions.losses.loss import Loss
 from streamkern.sources import Block, Source
 from streamkern.sources.rows_beside import Joining, RowsBeside
 
-KINDS = ("exposure", "offset")
-
 
 @dataclass(frozen=True)
 class Exposed(Joining):

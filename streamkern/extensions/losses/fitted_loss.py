@@ -9,7 +9,8 @@ from streamkern._typing import Floats, Group
 from streamkern.engine.scheduler import delayed, scatter
 from streamkern.errors import ParameterError
 from streamkern.estimators.problems import Problem, Rows
-from streamkern.extensions.losses.exposed_rows import KINDS, check_exposure, exposed
+from streamkern.extensions.losses import KINDS
+from streamkern.extensions.losses.exposed_rows import check_exposure, exposed
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.loss_errors import LossErrors
 from streamkern.extensions.losses.loss_names import losses_of, name_of, restored_loss

@@ -6,7 +6,7 @@ import click
 
 from streamkern.cli.options import refuse_given
 from streamkern.errors import ParameterError
-from streamkern.extensions.losses import FORM
+from streamkern.extensions.losses import FORM, KINDS
 
 if TYPE_CHECKING:
     from streamkern.extensions.losses.fitted_loss import LossRegression
@@ -42,8 +42,7 @@ def problem(options: dict[str, Any], moments: Any) -> "LossRegression | None":  
     """
     if options.get("loss", "squared") == "squared" or options.get("classify"):
         refuse_given(
-            ("exposure", "offset"),
-            "is for counts, amounts and quantiles, by --loss; name one, or leave it out.",
+            KINDS, "is for counts, amounts and quantiles, by --loss; name one, or leave it out."
         )
         return None
     refuse_given(("report",), "is a page of least squares; leave it out, and use `evaluate`.")
@@ -57,7 +56,7 @@ def problem(options: dict[str, Any], moments: Any) -> "LossRegression | None":  
 
 def column_of(options: dict[str, Any]) -> tuple[str, str] | None:
     """Return the kind and the name of the column that options name, if they do."""
-    given = [(kind, options[kind]) for kind in ("exposure", "offset") if options.get(kind)]
+    given = [(kind, options[kind]) for kind in KINDS if options.get(kind)]
     if len(given) > 1:
         raise ParameterError(
             "--offset is the logarithm of an exposure; give it, or --exposure, but not both."
@@ -69,9 +68,7 @@ def rows(options: dict[str, Any], model: Any, source: Any) -> Any:
     """Return rows to evaluate as the options and the model have them."""
     if hasattr(model, "exposed"):
         return model.exposed(source, column_of(options))
-    refuse_given(
-        ("exposure", "offset"), "is for models of counts, amounts and quantiles; leave it out."
-    )
+    refuse_given(KINDS, "is for models of counts, amounts and quantiles; leave it out.")
     return source
 
 

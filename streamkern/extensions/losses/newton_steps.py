@@ -131,8 +131,7 @@ class Steps:
             * float(features.summary.columns.weight.max())
             * np.average(plain.values(y, level), weights=weights)
         )
-        steps = cls(rows, constant, float(least), here, here, start)
-        steps.is_first = start is None
+        steps = cls(rows, constant, float(least), here, here, start, is_first=start is None)
         steps._begin_scale(features)
         return steps
 

@@ -13,7 +13,7 @@ from streamkern.estimators.docstrings import documented
 from streamkern.estimators.feature_estimator import FeatureEstimator
 from streamkern.estimators.paths import are_paths
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.extensions.losses.exposed_rows import KINDS
+from streamkern.extensions.losses import KINDS
 from streamkern.extensions.losses.fitted_loss import NOT_OURS, LossRegression
 from streamkern.extensions.losses.loss_names import losses_of
 from streamkern.runtime.events import job
@@ -174,6 +174,8 @@ def _beside(X: Any, y: Any, weights: Any, *given: Any) -> tuple[Any, tuple[Any, 
             "an offset is the logarithm of an exposure, and rows have one of both; add the "
             "logarithm to the offset, and leave the exposure out."
         )
+    if not beside:
+        return X, (y, weights), beside
     X = unwrapped("X", X)
     if are_paths(X) or isinstance(X, Source):
         for kind, each in beside.items():
@@ -182,8 +184,6 @@ def _beside(X: Any, y: Any, weights: Any, *given: Any) -> tuple[Any, tuple[Any, 
                     f"the rows are in files, so {kind} is the name of what holds it there, not "
                     f"values; give a name."
                 )
-        return X, (y, weights), beside
-    if not beside:
         return X, (y, weights), beside
     X, y, weights, *values = with_named_columns(X, y=y, sample_weight=weights, **beside)
     return X, (y, weights), dict(zip(beside, values, strict=True))
