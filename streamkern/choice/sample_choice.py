@@ -12,11 +12,18 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
+from streamkern.choice.input_weights import (
+    DESCENT_TARGETS,
+    ROWS_AN_INPUT,
+    descent_rows,
+    has_descent,
+    weights_by_descent,
+)
 from streamkern.choice.small_fit import TRAINING, HeldOutResult, Sample, SmallFit, far_steps
 from streamkern.choice.time_limit import TimeLimit
-from streamkern.engine.scheduler import compute_all, delayed, scatter
+from streamkern.engine.scheduler import compute, compute_all, delayed, scatter
 from streamkern.errors import ParameterError
-from streamkern.features.metric import GivenMetric
+from streamkern.features.metric import GivenMetric, metric_of
 from streamkern.kernels import Gaussian, Laplacian, Matern, ShiftInvariantKernel
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import CHOICE_ROWS, OF_CATEGORIES, FitOptions
@@ -38,6 +45,8 @@ _COMPONENTS, _STEPS = 1024, (0, -2, 2)
 # error between neighbours may rise for a shorter one.
 _ROUGH, _HALVINGS, _AT_ONCE, _NEXT_TO_NOTHING = (Laplacian(), Matern(1.5)), 8, 2, 1.1
 _CROWDED_COMPONENTS, _ROWS_A_FEATURE = 768, 4
+# Rows of a descent of weights at the least and the most, and its multiply-adds and bytes.
+_DESCENT_ROWS, _DESCENT_FLOPS, _DESCENT_BYTES = (200, 700), 60e9, 40e6
 # What they take of the seconds by the formula, where nothing else runs.
 _TIMES = 8.5
 
@@ -50,7 +59,7 @@ def chosen_features(
     A metric is learnt by an extension.
     """
     context = with_guarded_kernel(context, summary)
-    context, summary = with_chosen_scale(context, summary)
+    context, summary = with_chosen_scale(context, summary, weighs=True)
     options, learnt = context.options, None
     if isinstance(options.metric, GivenMetric):
         summary = in_given_metric(summary, options.metric)
@@ -126,12 +135,12 @@ def with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitConte
 
 
 def with_chosen_scale(
-    context: FitContext, summary: ColumnSummary, make: Any = all_at_once
+    context: FitContext, summary: ColumnSummary, make: Any = all_at_once, *, weighs: bool = False
 ) -> tuple[FitContext, ColumnSummary]:
     """Choose the scale of inputs and the kernel, if these are open; that of a field is not yet.
 
     The first of either stays unless others are better by more than a standard error.  `make` makes
-    trials, the fewest or more of them.
+    trials, the fewest or more of them.  Where the kernel is open, inputs may have weights.
     """
     begun, options = time.perf_counter(), context.options
     is_open = options.chooses_kernel and not options.is_field
@@ -159,12 +168,45 @@ def with_chosen_scale(
         errors = {name: math.sqrt(tried.relative_mse) for name, tried in of_scales.items()}
         facts["scale_errors"] = errors
     if is_open:
-        options = replace(options, kernel=best.kernel)
+        weighted = _with_weights(scales[scale], options, best, make) if weighs else None
         mine = [tried for name, tried in reversed(by_error) if name == scale]
         facts["kernel_errors"] = {each.kernel.name: math.sqrt(each.relative_mse) for each in mine}
+        if weighted is not None:
+            tried = {"plain": best, "weights": weighted[1]}
+            facts["metric_errors"] = {k: math.sqrt(v.relative_mse) for k, v in tried.items()}
+            if weighted[1].beats(best):
+                metric, best = weighted
+                options = replace(options, metric=metric)
+        options = replace(options, kernel=best.kernel)
     options = replace(options, scale=scale, chooses_kernel=is_field)
     context = context.told(**facts, seconds={"scale": time.perf_counter() - begun})
     return replace(context, options=options), scales[scale]
+
+
+def _with_weights(
+    summary: ColumnSummary, options: FitOptions, best: HeldOutResult, make: Any
+) -> tuple[GivenMetric, HeldOutResult] | None:
+    """Return weights of the inputs by descent, and the best small fit with them.
+
+    None where rows are too few to tell inputs apart, or inputs and targets too many.
+    """
+    standardizer, n_targets = summary.standardizer, summary.targets.shape[1]
+    n_groups, p = int(summary.groups.max()) + 1, len(standardizer.columns)
+    n_fitted = int(TRAINING * len(summary.sample.first(CHOICE_ROWS).X))
+    n = descent_rows(n_fitted, p, _DESCENT_FLOPS, _DESCENT_BYTES, _DESCENT_ROWS)
+    few = n < max(_DESCENT_ROWS[0], ROWS_AN_INPUT * n_groups)
+    if few or n_groups == 1 or n_targets > DESCENT_TARGETS or not has_descent(best.kernel):
+        return None
+    weights = None if summary.weights is None else summary.weights[:n]
+    rows, targets = standardizer(summary.sample.X[:n]), summary.targets[:n]
+    given = best.kernel, scatter(rows), targets, weights, summary.groups
+    found = compute(delayed(weights_by_descent, *given, name="input-weights"))
+    metric = GivenMetric(metric_of(found, standardizer.columns, standardizer.n_features))
+    scales = {options.scale: in_given_metric(summary, metric)}
+    own = replace(best.kernel, length_scale="median")
+    options = replace(options, kernel=own, chooses_kernel=False)
+    fits = [fit for _, fit in _small_fits(summary, options, scales, make)]
+    return metric, min(fits, key=lambda fit: fit.relative_mse)
 
 
 def _small_fits(

@@ -6,7 +6,7 @@ from typing import Any
 
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES, Cosines, uncombined
-from streamkern.features.metric import GivenMetric, metric_of_map, standardizer_of
+from streamkern.features.metric import metric_in
 from streamkern.kernels import kernel_from
 from streamkern.models.data_moments import DataMoments, moments_header
 from streamkern.models.fitted_model import FittedModel
@@ -83,8 +83,8 @@ def template_of(like: Any) -> Template | None:
     searched = fitted.kernel if is_chosen else None
     options = fitted.parameters.map_options(outcome.feature_map, searched)
     metric = options.metric
-    if metric is None and standardizer_of(feature_map).linear is not None:  # of a search
-        metric = GivenMetric(metric_of_map(feature_map))
+    if metric is None:  # but one may have been chosen
+        metric = metric_in(feature_map)
     paired, name = options.paired, options.feature_map
     if isinstance(getattr(feature_map, "inner", None), Cosines):
         # What was chosen from pairs has no pairs any more, and that of a grid no grid.

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.base import checked_n_components
+from streamkern.features.metric import metric_in
 from streamkern.fit import fit, solve, sums_of
 from streamkern.fitting.planned_fit import planned_fit
 from streamkern.models.data_moments import DataMoments, checked_moments
@@ -135,6 +136,7 @@ class Problem(ABC):
             if options.chooses_kernel:  # whose rounding it was
                 outcome = model.ridge.outcome
                 chosen: Any = {"kernel": outcome.kernel, "scale": outcome.scale}
+                chosen["metric"] = metric_in(model.ridge.feature_map)
                 options = replace(options, chooses_kernel=False, **chosen)
         return fitted(replace(options, precision="double"), **spent)
 

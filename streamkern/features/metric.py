@@ -15,8 +15,8 @@ from streamkern.kernels import Kernel, Periodic, ShiftInvariantKernel, Sum
 
 N_ROUNDS = 4
 _MOST_ROUNDS = 20
-# What files call a matrix that was given.
-_GIVEN = "given"
+# What files call a matrix that was given, and reports one of a weight an input.
+_GIVEN, _WEIGHTS = "given", "weights of inputs"
 # Of a metric, the eigenvalues and directions that are told.
 _EIGENVALUES, _DIRECTIONS = 40, 3
 _SPELLINGS = re.compile(r"(learn|diagonal|auto)(?::([0-9]{1,9}))?")
@@ -162,6 +162,12 @@ def metric_of_map(feature_map: FeatureMap) -> Floats:
     return metric_of(standardizer.linear, standardizer.columns, standardizer.n_features)
 
 
+def metric_in(feature_map: FeatureMap) -> GivenMetric | None:
+    """Return the metric of a fitted map, None of plain distances."""
+    plain = standardizer_of(feature_map).linear is None
+    return None if plain else GivenMetric(metric_of_map(feature_map))
+
+
 def described_metric(metric: Any) -> str | None:
     """Return a metric as the options in a file name it; a matrix is in the map."""
     return metric if metric is None or isinstance(metric, str) else _GIVEN
@@ -182,15 +188,16 @@ def metric_facts(standardizer: Standardizer, metric: Any) -> dict[str, Any] | No
     """
     if metric is None and standardizer.linear is None:
         return None
-    p = len(standardizer.columns)
-    matrix = metric_of(standardizer.linear, np.arange(p), p)
+    p, linear = len(standardizer.columns), standardizer.linear
+    kind = _GIVEN if linear is None or linear.ndim == 2 else _WEIGHTS
+    matrix = metric_of(linear, np.arange(p), p)
     values, vectors = np.linalg.eigh(matrix)
     diagonal, directions = np.diagonal(matrix), vectors[:, ::-1].T[:_DIRECTIONS]
     # Their sign has no meaning: their largest entry is positive.
     largest = np.abs(directions).argmax(axis=1)[:, None]
     directions = directions * np.sign(np.take_along_axis(directions, largest, axis=1))
     return {
-        "kind": described_metric(metric) or _GIVEN,
+        "kind": metric if isinstance(metric, str) else kind,
         "columns": standardizer.columns.tolist(),
         "importance": (diagonal / diagonal.sum()).tolist(),
         "per_unit": (np.sqrt(diagonal) / standardizer.deviation).tolist(),

@@ -174,7 +174,8 @@ def read_columns(context: FitContext, label: str = "columns") -> ColumnSummary:
         quartiles=quartiles,
         intercept=options.fit_intercept,
     )
-    if options.scale in {AUTO, *OF_CATEGORIES} or learning_of(options.metric):
+    chooses = options.scale in {AUTO, *OF_CATEGORIES} or options.chooses_kernel
+    if chooses or learning_of(options.metric):
         known = source, columns, sample, constant
         summary = replace(summary, categories=categories_of(*known), one_unit=of_one_unit(*known))
     return summary.in_scale(options.scale, options.precision)

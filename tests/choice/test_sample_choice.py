@@ -29,7 +29,8 @@ def test_smooth_functions_have_the_gaussian_kernel_and_rough_ones_the_laplacian(
     assert report["kernel"] == model.kernel_.name == kernel == min(errors, key=errors.get)
     assert errors.keys() == {"gaussian", "laplacian"}
     assert report["scale"] in report["scale_errors"]
-    same = ridge(kernel=model.kernel_, scale=report["scale"]).fit(X, y)
+    chosen = {"kernel": model.kernel_, "scale": report["scale"], "metric": model.metric_}
+    same = ridge(**chosen).fit(X, y)
     np.testing.assert_array_equal(same.predict(X), model.predict(X))
 
 
@@ -95,7 +96,7 @@ def test_a_search_within_seconds_is_never_of_a_kernel_that_is_not_named():
 @pytest.mark.parametrize("precision", ["int8", "auto"])
 def test_integers_have_one_choice(precision):
     model = ridge(precision=precision, n_components=64).fit(X, SMOOTH)
-    again = ridge(precision=model.report_["precision"], n_components=64)
+    again = ridge(precision=model.report_["precision"], n_components=64, metric=model.metric_)
     again = again.set_params(kernel=model.kernel_, scale=model.report_["scale"]).fit(X, SMOOTH)
     assert again.report_["kernel_parameters"] == model.report_["kernel_parameters"]
     np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-6)
@@ -144,3 +145,63 @@ def test_classes_and_columns_of_targets_choose_too():
 def test_a_length_scale_that_is_set_makes_auto_gaussian():
     assert ridge().set_params(kernel__length_scale=2.0).kernel == Gaussian(2.0)
     assert isinstance(ridge().fit(X, ROUGH).kernel_, Laplacian)
+
+
+def relevant(n=900, n_noise=7):
+    """Rows whose first input alone matters, and what is noise."""
+    rng = np.random.default_rng(3)
+    rows = rng.uniform(-1, 1, (n, 1 + n_noise))
+    return rows, np.sin(9.0 * rows[:, 0]) + 0.01 * rng.standard_normal(n)
+
+
+def test_inputs_have_weights_where_few_of_them_matter():
+    rows, y = relevant()
+    model = ridge().fit(rows[:700], y[:700])
+    report, errors = model.report_, model.report_["metric_errors"]
+    assert errors["weights"] < 0.5 * errors["plain"]
+    assert report["metric"]["kind"] == "weights of inputs"
+    assert np.argmax(report["metric"]["importance"]) == 0
+    weights = np.diagonal(model.metric_)
+    np.testing.assert_array_equal(model.metric_, np.diag(weights))
+    plain = ridge(kernel=type(model.kernel_)()).fit(rows[:700], y[:700])
+    held = [each.score(rows[700:], y[700:]) for each in (model, plain)]
+    assert 1.0 - held[0] < 0.25 * (1.0 - held[1])
+
+
+def test_weights_are_not_kept_where_they_do_not_help():
+    rng = np.random.default_rng(0)
+    report = ridge().fit(X, rng.standard_normal(N)).report_
+    assert report["metric"] is None
+    assert report["metric_errors"].keys() == {"plain", "weights"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        (150, {}),  # of which too few are fitted
+        (700, {"kernel": "gaussian"}),
+        (700, {"feature_map": "grid", "n_components": 1024}),
+    ],
+)
+def test_a_kernel_that_is_named_and_few_rows_have_no_weights(rows, options):
+    X, y = relevant(rows, 1)
+    assert "metric_errors" not in ridge(**options).fit(X, y).report_
+
+
+def test_one_input_and_very_many_have_no_weights():
+    X, y = relevant()
+    for rows in (X[:, :1], np.tile(X, 10) + 1e-3 * np.arange(80) * X[:, :1]):
+        assert "metric_errors" not in ridge().fit(rows, y).report_
+
+
+def test_the_levels_of_a_category_have_one_weight():
+    pd = pytest.importorskip("pandas")
+    X, y = relevant()
+    level = np.random.default_rng(1).integers(0, 6, len(X))
+    frame = pd.DataFrame(X[:, :2]).assign(kind=np.array(list("abcdef"))[level]).rename(columns=str)
+    model = ridge(scale="standard").fit(frame, y + 0.5 * np.sin(level))
+    weights = np.diagonal(model.metric_)[-6:] * 1.0
+    assert "metric_errors" in model.report_
+    assert len(np.unique(weights)) == 1
+    model = ridge().fit(frame, y + 0.5 * np.sin(level))
+    assert np.isfinite(model.predict(frame)).all()

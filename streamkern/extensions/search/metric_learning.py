@@ -20,6 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.choice.input_weights import (
+    DESCENT_TARGETS,
+    ROWS_AN_INPUT,
+    descent_bytes,
+    descent_flops,
+    descent_rows,
+    has_descent,
+    weights_by_descent,
+)
 from streamkern.choice.small_fit import (
     ISOTROPIC,
     TRAINING,
@@ -31,12 +40,6 @@ from streamkern.choice.small_fit import (
 from streamkern.choice.time_limit import OutOfTimeError, TimeLimit
 from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.extensions.search.budget import LEARNING, Clock, run_in_time
-from streamkern.extensions.search.input_weights import (
-    descent_bytes,
-    descent_flops,
-    has_descent,
-    weights_by_descent,
-)
 from streamkern.extensions.search.settings import LEARNT, MetricSettings, Pair
 from streamkern.features import FAMILIES, Standardizer
 from streamkern.features.metric import learning_of, metric_of, root_of
@@ -64,8 +67,6 @@ _SHOWN = 10
 _KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
 # Of several pairs, rounds that all have, the plain one included.
 _FIRST_ROUNDS = 2
-# Fewer rows to fit, for every input, say nothing of directions.
-ROWS_AN_INPUT = 10
 # Half octaves about a kernel's own length scale, of the small fits.
 _COARSE = (-4, -2, 0, 2)
 # Fits of a round; what one takes beside its products, as multiply-adds over D^3, as it was measured
@@ -74,8 +75,8 @@ _ROUND_FITS, _SOLVING, _CORES, _FEWEST_TIMED, _LEAST_COMPONENTS = 8, 16, 2, 1000
 # What a value of a kernel at a landmark takes of the same, and for every input one along the axes;
 # its gradients take so many times as much as that, for every target, on one thread.
 _VALUE, _ALONG_AXES, _GRADIENT = 100, 8, 8
-# Kernels that have a descent of weights, the last, and targets at the most.
-_DESCENTS, _DESCENT_TARGETS = 2, 16
+# Kernels that have a descent of weights, the last.
+_DESCENTS = 2
 # Rows of a descent, at the least and at the most.
 _DESCENT_ROWS = 500, 3000
 # What descents may take of the seconds for metrics, or else each of seconds of a core by formula.
@@ -276,7 +277,7 @@ def start_of_rounds(  # noqa: PLR0917  rows, and then what is tried
     if seconds is not None:
         flops = _SHARE * seconds * _rate("double") * at_once / max(len(suited), 1)
         n_bytes = plan.allowed_bytes / at_once
-    n_descent = _descent_rows(fit.n_training, p, flops, n_bytes)
+    n_descent = descent_rows(fit.n_training, p, flops, n_bytes, _DESCENT_ROWS)
     if n_descent < ROWS_AN_INPUT * (groups.max() + 1):
         suited = []
     # Gradients say less of one weight an input than a descent does; in a search one of several
@@ -312,18 +313,7 @@ def _suited(
     is_free = is_search or learning.diagonal is not False
     suited = [pair for pair in pairs if has_descent(pair[0]) and (is_free or pair[0].along_axes)]
     last = {kernel.name: (kernel, name) for kernel, name in suited}
-    return [*last.values()][-_DESCENTS:] if n_targets <= _DESCENT_TARGETS else []
-
-
-def _descent_rows(n_rows: int, n_features: int, flops: float, n_bytes: float) -> int:
-    """Return the rows of a descent of so many flops and bytes at the most, 0 if these are few."""
-    fewest, most = _DESCENT_ROWS
-    n = min(n_rows, most)
-    while descent_flops(n, n_features) > flops or descent_bytes(n, n_features) > n_bytes:
-        if n <= fewest:
-            return 0
-        n = max(n - n // 8, fewest)
-    return n
+    return [*last.values()][-_DESCENTS:] if n_targets <= DESCENT_TARGETS else []
 
 
 def _within(

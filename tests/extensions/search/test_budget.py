@@ -16,11 +16,11 @@ from naive import quick
 
 from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge
 from streamkern.choice import small_fit
+from streamkern.choice.input_weights import weights_by_descent
 from streamkern.choice.small_fit import N_FOLDS, Cost, Result, SmallFit
 from streamkern.errors import ParameterError
 from streamkern.extensions.search.budget import A_TRIAL, Budget, Clock, Ledger, run_in_time
 from streamkern.extensions.search.halving import budgeted_rows
-from streamkern.extensions.search.input_weights import weights_by_descent
 from streamkern.extensions.search.search import configurations
 from streamkern.extensions.search.settings import Setting
 from streamkern.extensions.search.tuned_fit import SearchedFit

@@ -12,11 +12,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve, lapack
 
 from streamkern._typing import Array, Floats
 from streamkern.choice.time_limit import look_at_clock
 from streamkern.kernels import Laplacian, Matern, RadialKernel
 
+# Targets of a descent at the most, and rows for every input at the least.
+DESCENT_TARGETS, ROWS_AN_INPUT = 16, 10
 # Folds, the logarithm of weights that is one deviation before any row, and the steps at the most.
 _FOLDS, _DEVIATION, _STEPS = 10, 0.5, 40
 # Where the penalty begins, its bounds and those of factors on weights, and what ends the descent.
@@ -44,6 +47,19 @@ def descent_bytes(n_rows: int, n_features: int) -> int:
     return 8 * n_rows * (_SQUARES * n_rows + _ROWS * n_features)
 
 
+def descent_rows(
+    n_rows: int, n_features: int, flops: float, n_bytes: float, between: tuple[int, int]
+) -> int:
+    """Return the rows of a descent of so many flops and bytes at the most, 0 if these are few."""
+    fewest, most = between
+    n = min(n_rows, most)
+    while descent_flops(n, n_features) > flops or descent_bytes(n, n_features) > n_bytes:
+        if n <= fewest:
+            return 0
+        n = max(n - n // 8, fewest)
+    return n
+
+
 def weights_by_descent(
     kernel: Any, X: Array, y: Floats, counts: Floats | None, groups: Array
 ) -> Floats:
@@ -54,7 +70,7 @@ def weights_by_descent(
     (m, q) and counts (m,), which may be those of more rows, the first n are taken; rows are in an
     order that says nothing of them.
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import minimize  # noqa: PLC0415  slow
 
     n = len(X)
     counts = np.ones(n) if counts is None else counts[:n] / counts[:n].mean()
@@ -99,8 +115,6 @@ def objective(  # noqa: PLR0917  as SciPy gives them
 
 def _held_out(shifted: Floats, y: Floats, counts: Floats) -> tuple[float, Floats]:
     """Return the mean square error of rows held out, and its derivatives (n, n) by the kernel."""
-    from scipy.linalg import cho_factor, cho_solve, lapack
-
     n, size = len(y), counts.sum() * y.shape[1]
     factor, failed = lapack.dpotrf(shifted, lower=1, clean=1)
     if failed:  # rounding is above so small a penalty, of rows that count so much

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from streamkern.extensions.search.input_weights import (
+from streamkern.choice.input_weights import (
     descent_bytes,
     has_descent,
     objective,
