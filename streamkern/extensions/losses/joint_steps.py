@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from streamkern.extensions.losses.newton_steps import CHOICES, ON_SAMPLE, Point, Steps, times
+from streamkern.errors import warn
+from streamkern.extensions.losses.newton_steps import Penalty, Steps, share_of_sample
 from streamkern.fitting.draw_features import Features
 from streamkern.parameters.parameters import Parameters
-from streamkern.passes.column_summary import block_of
 from streamkern.passes.fit_context import FitContext
 from streamkern.passes.fold_rules import placed_folds
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.sources import as_source
 from streamkern.statistics.folds import PlacedFolds
 
+# Cycles at the most, of all rows and of the sample.
+_CYCLES = 12
 # The part of the objective that may be left on the sample.
 _ENOUGH = 1e-3
 
@@ -29,41 +31,53 @@ class JointSteps(tuple[Steps, ...]):
 
     __slots__ = ()
 
-    @classmethod
-    def of(cls, functions: list[Steps]) -> "JointSteps":
-        for each in functions:
-            each.others = tuple(other for other in functions if other is not each)
-        return cls(functions)
+    def fit(self, context: FitContext, features: Features, parameters: Parameters) -> None:
+        """Take steps over the sample and then over all rows, until hardly anything is left."""
+        for each in self:
+            each.others = tuple(other for other in self if other is not each)
+        if not context.source.sparse_row_bytes:
+            self._fit_sample(context, features, parameters)
+        is_over = any(self._is_over(context, features, parameters) for _ in range(_CYCLES))
+        for each in self:
+            each.close(parameters)
+        loss, left = self[0].rows.loss, sum(each.left for each in self)
+        if not is_over and left > loss.tolerance:
+            n_passes = sum(len(each.reports) for each in self)
+            warn(
+                f"the loss {'multinomial' if len(self) > 1 else loss.words} may fall by "
+                f"{left:.1e} of itself yet, after {n_passes} passes; a larger alpha, or inputs "
+                f"without outliers, needs fewer."
+            )
 
-    @property
-    def left(self) -> float:
-        """What the objective is to fall by after the last steps, as a part of it."""
-        return sum(each.left for each in self)
-
-    def is_over(self, tolerance: float) -> bool:
-        is_left = self.left >= tolerance or not all(each.is_steady for each in self)
-        return not is_left or all(each.objective < each.least for each in self)
-
-    def read(
+    def _is_over(
         self,
         context: FitContext,
         features: Features,
-        each: list[Parameters],
+        parameters: Parameters,
         *,
         on_sample: bool = False,
-    ) -> None:
-        """Take a step of every function, in as many passes."""
-        for steps, parameters in zip(self, each, strict=True):
+    ) -> bool:
+        """Take a step of every function, in as many passes, and say whether that was enough."""
+        for steps in self:
             steps.read(context, features, parameters)
             if on_sample:
-                steps.try_on(block_of(features.summary.sample))
+                steps.try_on(features)
             elif steps.others:
                 steps.close(parameters)
             for other in steps.others:
-                other.alphas = other.alphas or steps.alphas
+                other.feature_map = steps.feature_map
+                other.penalty.grid = other.penalty.grid or steps.penalty.grid
         if len(self) > 1:
-            self._choose(one_standard_error=each[0].one_standard_error)
-            self._centre()
+            self._choose(one_standard_error=parameters.one_standard_error)
+            mean = np.mean([steps.here for steps in self], axis=0)
+            for steps in self:
+                steps.here, steps.before = steps.here - mean, steps.before - mean
+        if all(steps.objective < steps.least for steps in self):
+            return True
+        left = sum(steps.left for steps in self)
+        if on_sample:
+            return left < _ENOUGH and all(steps.rows.loss.is_settled for steps in self)
+        return left < self[0].rows.loss.tolerance and all(steps.is_steady for steps in self)
 
     def _choose(self, *, one_standard_error: bool) -> None:
         """Choose one penalty for all functions, by what folds lose of all of them.
@@ -71,64 +85,47 @@ class JointSteps(tuple[Steps, ...]):
         Each by itself would take one so large that it is a constant, or so small that it is not
         smoothed at all: the others make up for it.
         """
-        curves = [(steps.weight, steps.curve) for steps in self if steps.curve is not None]
-        if len(curves) < len(self):
+        curves: list[Any] = [steps.penalty.curve for steps in self]
+        if None in curves:
             return
-        alphas = self[0].alphas or curves[0][1].alphas
+        alphas = self[0].penalty.grid or curves[0].alphas
         scores, of_folds = [], []
-        for weight, curve in curves:
+        for steps, curve in zip(self, curves, strict=True):
             kept = np.isin(curve.alphas, alphas)
-            scores.append(weight * curve.scores[kept])
-            folds: Any = curve.fold_scores
-            of_folds.append(weight * folds[:, kept])
+            scores.append(steps.weight * curve.scores[kept])
+            of_folds.append(steps.weight * curve.fold_scores[:, kept])
         both = np.sum(scores, axis=0), np.ones(1), np.sum(of_folds, axis=0)
         whole = PenaltyCurve("cv", np.asarray(alphas), *both)
         (best,) = whole.choose(one_standard_error=one_standard_error)
         for steps in self:
-            steps.next_alpha, steps.curve = float(whole.alphas[best]), None
+            steps.penalty.next, steps.penalty.curve = float(whole.alphas[best]), None
 
-    def _centre(self) -> None:
-        """Take the mean of all functions from each, which makes penalties least."""
-        mean = Point(
-            self[0].here.feature_map,
-            np.mean([steps.here.coef for steps in self], axis=0),
-            float(np.mean([steps.here.intercept for steps in self])),
-        )
-        for steps in self:
-            steps.here, steps.before = steps.here.less(mean), steps.before.less(mean)
-
-    def on_sample(
-        self, context: FitContext, features: Features, parameters: Parameters
-    ) -> list[Parameters]:
-        """Go on with the rows of the sample, and return the penalties of first passes over all.
+    def _fit_sample(self, context: FitContext, features: Features, parameters: Parameters) -> None:
+        """Take steps over the sample, for what all rows begin with.
 
         Penalties on the sample are less by as much as it has fewer rows.  Functions that began at a
         model are there again in the end.
         """
         sample, options = features.summary.sample, context.options
-        source = as_source(sample.X, sample.y, sample.weights)
-        share = float(sample.weights.sum() / features.summary.columns.weight.max())
+        source, share = as_source(sample.X, sample.y, sample.weights), share_of_sample(features)
         context = replace(context, source=source, checkpoint=None)
         context = context.planned_again(options, context.n_sample)
         if isinstance(context.fold_rule, PlacedFolds):
             rule = placed_folds(source, context.plan, options)
             context = replace(context, fold_rule=rule)
-        own = parameters
-        if not isinstance(parameters.alpha, str):
-            own = replace(parameters, alpha=times(share, parameters.alpha))
-        elif parameters.alphas is not None:
-            own = replace(parameters, alphas=times(share, parameters.alphas))
+        is_open = isinstance(parameters.alpha, str)
+        name = "alphas" if is_open else "alpha"
+        own = replace(parameters, **{name: _times(share, getattr(parameters, name))})
         for steps in self:
-            steps.choices = CHOICES if steps.others else ON_SAMPLE
-        for _ in range(ON_SAMPLE):
-            self.read(context, features, [own] * len(self), on_sample=True)
-            settled = all(steps.rows.loss.is_settled for steps in self)
-            if (settled and self.left < _ENOUGH) or self.is_over(self[0].rows.loss.tolerance):
+            steps.penalty = Penalty(2 if steps.others else _CYCLES)
+        for _ in range(_CYCLES):
+            if self._is_over(context, features, own, on_sample=True):
                 break
-        chosen = [steps.next_alpha for steps in self]
         for steps in self:
-            steps.begin_anew(features, share)
-        if not isinstance(parameters.alpha, str):
-            return [parameters] * len(self)
-        first = replace(parameters, one_standard_error=False, alphas=None)
-        return [replace(first, alpha=alpha) for alpha in chosen]
+            grid = _times(1.0 / share, steps.penalty.grid)
+            first = steps.penalty.next if is_open else np.nan
+            steps.begin(features, Penalty(1 if steps.others else 2, grid, first))
+
+
+def _times(factor: float, alpha: Any) -> Any:
+    return None if alpha is None else (factor * np.asarray(alpha)).tolist()

@@ -9,19 +9,12 @@ McCullagh and Nelder (1989), "Generalized linear models".
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.errors import DataError
-
-
-class Derivatives(NamedTuple):
-    """Of the loss of rows, by eta, (n,)."""
-
-    slope: Floats
-    curvature: Floats
 
 
 @dataclass(frozen=True)
@@ -38,7 +31,7 @@ class Loss(ABC):
     tolerance: ClassVar[float] = 5e-7  # part of the objective that may be left when a fit ends
     rate: ClassVar[float] = 0.3  # the least that a step is taken to leave of what it was to gain
     n_facts: ClassVar[int] = 1  # sums that the scale follows from
-    is_settled: ClassVar[Any] = True  # whether the scale stays as it is
+    is_settled = True  # whether the scale stays as it is
     is_joint: ClassVar[bool] = False  # whether what a row loses is the sum over several functions
     chooses: ClassVar[Any] = True  # whether errors of quadratics may choose the penalty
 
@@ -52,7 +45,7 @@ class Loss(ABC):
         """Return the loss of every row, (n,)."""
 
     @abstractmethod
-    def derivatives(self, y: Floats, eta: Floats) -> Derivatives:
+    def derivatives(self, y: Floats, eta: Floats) -> tuple[Floats, Floats]:
         """Return the slope and the curvature of every row, (n,)."""
 
     @abstractmethod

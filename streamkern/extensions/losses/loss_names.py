@@ -1,5 +1,7 @@
 """Losses by the names that options and files have for them."""
 
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from streamkern.errors import ParameterError
@@ -8,10 +10,8 @@ from streamkern.extensions.losses.exponential_families import NAMES, Logistic, T
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.robust_losses import Huber, Quantile
 
-LOSSES: dict[str, type[Loss]] = {each.name: each for each in (Logistic, Tweedie, Huber, Quantile)}
+LOSSES: dict[str, Any] = {each.name: each for each in (Logistic, Tweedie, Huber, Quantile)}
 LOG_LOSSES = ("logistic", "multinomial")  # of classes, where they are one
-# The one number that a loss may be given, in words.
-_GIVEN = {"tweedie": "power", "huber": "threshold", "quantile": "level"}
 
 
 def losses_of(text: Any) -> tuple[Loss, ...]:
@@ -34,16 +34,16 @@ def losses_of(text: Any) -> tuple[Loss, ...]:
         raise ParameterError(
             "the loss multinomial is of labels; take RandomFeatureClassifier (--classify)."
         )
-    if not is_known or (numbers and name not in _GIVEN):
+    if not is_known or (numbers and not fields(kind)):
         raise ParameterError(f"loss must be one of {FORM}, not {text!r}; give one.")
     if list(numbers) != sorted(set(numbers)):
         raise ParameterError(
             f"quantiles must be in ascending order, each once, not {given}; give them so."
         )
-    return tuple(kind(**{_GIVEN[name]: number}) for number in numbers) or (kind(),)
+    return tuple(kind(number) for number in numbers) or (kind(),)
 
 
-def name_of(losses: tuple[Loss, ...]) -> str:
+def name_of(losses: Sequence[Loss]) -> str:
     """Return what options call losses."""
     first, *others = (loss.words for loss in losses)
     return ",".join([first, *(each.partition(":")[2] for each in others)])

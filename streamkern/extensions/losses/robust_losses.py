@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
-from streamkern.extensions.losses.loss import Derivatives, Loss, digits
+from streamkern.extensions.losses.loss import Loss, digits
 
 # Of the quantile loss: its first width and its last, over the spread of the residuals, and how many
 # passes have the first.
@@ -35,7 +35,7 @@ class Huber(Loss):
 
     threshold: float = 1.35
     scale: float = 1.0
-    is_settled: bool = False  # type: ignore[misc]
+    is_settled: bool = False
     smallest: float = 0.0  # scale
 
     name, n_facts, mean_is_best, figure = "huber", 3, False, ("huber_loss", 1.0)
@@ -56,12 +56,12 @@ class Huber(Loss):
         inside = np.minimum(z, t)
         return 0.5 * self.scale * (1.0 + inside * (2.0 * z - inside))
 
-    def derivatives(self, y: Floats, eta: Floats) -> Derivatives:
+    def derivatives(self, y: Floats, eta: Floats) -> tuple[Floats, Floats]:
         z, t = (y - eta) / self.scale, self.threshold
         # Beyond the threshold, half the curvature of the parabola that lies above the loss.
         outside = np.abs(z) > t
         curvature = np.where(outside, 0.5 * t / np.maximum(np.abs(z), t), 1.0) / self.scale
-        return Derivatives(-np.clip(z, -t, t), curvature)
+        return (-np.clip(z, -t, t), curvature)
 
     def constant(self, y: Floats, weights: Floats) -> float:
         return quantile_of(y, weights, 0.5)
@@ -116,7 +116,7 @@ class Quantile(Loss):
         return f"{self.name}:{digits(self.level)}"
 
     @property
-    def is_settled(self) -> bool:
+    def is_settled(self) -> bool:  # type: ignore[override]
         return self.width <= self.last
 
     @property
@@ -129,7 +129,7 @@ class Quantile(Loss):
             return self.level * r + np.maximum(-r, 0.0)
         return self.level * r + self.width * np.logaddexp(0.0, -r / self.width)
 
-    def derivatives(self, y: Floats, eta: Floats) -> Derivatives:
+    def derivatives(self, y: Floats, eta: Floats) -> tuple[Floats, Floats]:
         u = (y - eta) / self.width
         below = expit(-u)
         halves = 0.5 * np.maximum(np.abs(u), 1e-6)
@@ -138,7 +138,7 @@ class Quantile(Loss):
             np.maximum(below * (1.0 - below), (_FAR_OFF if self.wide else _LATER) * over)
             / self.width
         )
-        return Derivatives(below - self.level, curvature)
+        return (below - self.level, curvature)
 
     def constant(self, y: Floats, weights: Floats) -> float:
         return quantile_of(y, weights, self.level)
@@ -160,9 +160,7 @@ class Quantile(Loss):
 
 def quantile_of(values: Floats, weights: Floats, level: float) -> float:
     """Return the smallest value that a share of the weights is not above."""
-    order = np.argsort(values)
-    reached = np.searchsorted(np.cumsum(weights[order]), level * weights.sum())
-    return float(values[order][min(reached, len(values) - 1)])
+    return float(np.quantile(values, level, weights=weights, method="inverted_cdf"))
 
 
 def spread_of(residuals: Floats, weights: Floats) -> float:
