@@ -1,4 +1,9 @@
-"""A fit of other losses: the calls of `fit.py`, with Newton's steps for one solution."""
+"""A fit of other losses: the calls of `fit.py`, with Newton's steps for one solution.
+
+Functions of several classes take steps in turns, with the others where they are (Gauss and Seidel).
+After each cycle the mean of all is taken from each: shares of classes are the same without it, and
+the penalties less.  The first cycles are of the sample, in memory.
+"""
 
 import time
 from collections.abc import Sequence
@@ -7,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from streamkern.errors import warn
 from streamkern.extensions.losses.exponential_families import Multinomial
 from streamkern.extensions.losses.exposed_rows import ExposedRows
-from streamkern.extensions.losses.joint_steps import JointSteps
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.loss_errors import LossErrors, as_told
 from streamkern.extensions.losses.loss_names import LOG_LOSSES, name_of
-from streamkern.extensions.losses.newton_steps import Steps
+from streamkern.extensions.losses.newton_steps import Penalty, Steps, share_of_sample
 from streamkern.extensions.losses.working_rows import WorkingRows
-from streamkern.fitting.draw_features import draw_features
+from streamkern.fitting.draw_features import Features, draw_features
 from streamkern.fitting.ridge_result import tell_of_solution
 from streamkern.fitting.summarize import summarize
 from streamkern.models.fitted_ridge import FittedRidge
@@ -24,10 +29,18 @@ from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.parameters import Parameters
 from streamkern.passes.checkpoint_job import checkpointed
 from streamkern.passes.fit_context import FitContext
+from streamkern.passes.fold_rules import placed_folds
 from streamkern.predict.evaluation import Evaluation, FoldPredictors
 from streamkern.predict.predictor import Predictor
+from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.sources import as_source
 from streamkern.statistics import Composite
+from streamkern.statistics.folds import PlacedFolds
 
+# Cycles at the most, of all rows and of the sample.
+_CYCLES = 12
+# The part of the objective that may be left on the sample.
+_ENOUGH = 1e-3
 # What of a report is counted in every pass, and what of a model is of one function.
 _COUNTED = ("retried_shards", "resumed_shards")
 _OF_ONE = ("equations", "penalty_curve", "support_rows")
@@ -66,10 +79,115 @@ def reweighted_fit(
                 begin = start.feature_map, np.append(start.coef[:, k], start.intercept[k])
             working = WorkingRows(loss, loss, column, are_signs)
             every.append(Steps.begun(working, features, begin))
-        for group in [every] if are_signs else [[each] for each in every]:
-            JointSteps(group).fit(chosen, features, parameters)
+        for together in [every] if are_signs else [[each] for each in every]:
+            _take_steps(together, chosen, features, parameters)
         ridge = _result(every, chosen, parameters)
     return ridge, tuple(each.rows.loss for each in every), tuple(each.constant for each in every)
+
+
+def _take_steps(
+    functions: list[Steps], context: FitContext, features: Features, parameters: Parameters
+) -> None:
+    """Take steps over the sample and then over all rows, until hardly anything is left."""
+    for each in functions:
+        each.others = tuple(other for other in functions if other is not each)
+    if not context.source.sparse_row_bytes:
+        _begin_by_sample(functions, context, features, parameters)
+    is_over = any(_cycle(functions, context, features, parameters) for _ in range(_CYCLES))
+    for each in functions:
+        each.close(parameters)
+    loss, left = functions[0].rows.loss, sum(each.left for each in functions)
+    if not is_over and left > loss.tolerance:
+        n_passes = sum(len(each.reports) for each in functions)
+        warn(
+            f"the loss {'multinomial' if len(functions) > 1 else loss.words} may fall by "
+            f"{left:.1e} of itself yet, after {n_passes} passes; a larger alpha, or inputs "
+            f"without outliers, needs fewer."
+        )
+
+
+def _cycle(
+    functions: list[Steps],
+    context: FitContext,
+    features: Features,
+    parameters: Parameters,
+    *,
+    on_sample: bool = False,
+) -> bool:
+    """Take a step of every function, in as many passes, and say whether that was enough."""
+    for steps in functions:
+        steps.read(context, features, parameters)
+        if on_sample:
+            steps.try_on(features)
+        elif steps.others:
+            steps.close(parameters)
+        for other in steps.others:
+            other.feature_map = steps.feature_map
+            other.penalty.grid = other.penalty.grid or steps.penalty.grid
+    if len(functions) > 1:
+        _choose_together(functions, one_standard_error=parameters.one_standard_error)
+        mean = np.mean([steps.here for steps in functions], axis=0)
+        for steps in functions:
+            steps.here, steps.before = steps.here - mean, steps.before - mean
+    left, loss = sum(steps.left for steps in functions), functions[0].rows.loss
+    if on_sample:
+        is_over = left < _ENOUGH and all(steps.rows.loss.is_settled for steps in functions)
+    else:
+        is_over = left < loss.tolerance and all(steps.is_steady for steps in functions)
+    return is_over or all(steps.objective < steps.least for steps in functions)
+
+
+def _choose_together(functions: list[Steps], *, one_standard_error: bool) -> None:
+    """Choose one penalty for all functions, by what folds lose of all of them.
+
+    Each by itself would take one so large that it is a constant, or so small that it is not
+    smoothed at all: the others make up for it.
+    """
+    curves: list[Any] = [steps.penalty.curve for steps in functions]
+    if None in curves:
+        return
+    alphas = functions[0].penalty.grid or curves[0].alphas
+    scores, of_folds = [], []
+    for steps, curve in zip(functions, curves, strict=True):
+        kept = np.isin(curve.alphas, alphas)
+        scores.append(steps.weight * curve.scores[kept])
+        of_folds.append(steps.weight * curve.fold_scores[:, kept])
+    both = np.sum(scores, axis=0), np.ones(1), np.sum(of_folds, axis=0)
+    whole = PenaltyCurve("cv", np.asarray(alphas), *both)
+    (best,) = whole.choose(one_standard_error=one_standard_error)
+    for steps in functions:
+        steps.penalty.next, steps.penalty.curve = float(whole.alphas[best]), None
+
+
+def _begin_by_sample(
+    functions: list[Steps], context: FitContext, features: Features, parameters: Parameters
+) -> None:
+    """Take steps over the sample, for what all rows begin with.
+
+    Penalties on the sample are less by as much as it has fewer rows.  Functions that began at a
+    model are there again in the end.
+    """
+    sample, options = features.summary.sample, context.options
+    source, share = as_source(sample.X, sample.y, sample.weights), share_of_sample(features)
+    context = replace(context, source=source, checkpoint=None)
+    context = context.planned_again(options, context.n_sample)
+    if isinstance(context.fold_rule, PlacedFolds):
+        rule = placed_folds(source, context.plan, options)
+        context = replace(context, fold_rule=rule)
+    is_open, alone = isinstance(parameters.alpha, str), len(functions) == 1
+    name = "alphas" if is_open else "alpha"
+    own = replace(parameters, **{name: _times(share, getattr(parameters, name))})
+    for steps in functions:
+        steps.penalty = Penalty(_CYCLES if alone else 2)
+    any(_cycle(functions, context, features, own, on_sample=True) for _ in range(_CYCLES))
+    for steps in functions:
+        grid = _times(1.0 / share, steps.penalty.grid)
+        first = steps.penalty.next if is_open else np.nan
+        steps.begin(features, Penalty(2 if alone else 1, grid, first))
+
+
+def _times(factor: float, alpha: Any) -> Any:
+    return None if alpha is None else (factor * np.asarray(alpha)).tolist()
 
 
 def _result(every: list[Steps], context: FitContext, parameters: Parameters) -> FittedRidge:

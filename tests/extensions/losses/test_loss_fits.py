@@ -385,7 +385,7 @@ def test_several_classes_by_the_log_loss(tmp_path):
 
 
 def test_a_fit_that_does_not_end_says_so(monkeypatch):
-    monkeypatch.setattr("streamkern.extensions.losses.joint_steps._CYCLES", 1)
+    monkeypatch.setattr("streamkern.extensions.losses.reweighted_fit._CYCLES", 1)
     with pytest.warns(StreamkernWarning, match="may fall by"):
         model("quantile:0.5").fit(X, TARGETS["quantile:0.2"])
 
