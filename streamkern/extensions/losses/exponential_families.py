@@ -6,8 +6,7 @@ import numpy as np
 from scipy.special import expit, xlogy
 
 from streamkern._typing import Floats
-from streamkern.errors import ParameterError
-from streamkern.extensions.losses.loss import Loss, digits
+from streamkern.extensions.losses.loss import Loss
 
 # The least curvature of one row, over the largest that its kind of loss usually has: flat tails
 # would send steps anywhere.
@@ -71,13 +70,7 @@ class Tweedie(Loss):
     power: float = 1.5
 
     name, link, least = "tweedie", "log", 0.0
-
-    def __post_init__(self) -> None:
-        if not 1.0 <= self.power <= 3.0:
-            raise ParameterError(
-                f"the power of a Tweedie loss is from 1 to 3, not {self.power:g}; give one such as "
-                f"tweedie:1.5."
-            )
+    number = "the power of a Tweedie loss is from 1 to 3", np.nextafter(1.0, 0.0), 3.0 + 1e-9
 
     @property
     def rate(self) -> float:  # type: ignore[override]
@@ -85,7 +78,7 @@ class Tweedie(Loss):
 
     @property
     def words(self) -> str:
-        return NAMES.get(self.power, f"{self.name}:{digits(self.power)}")
+        return NAMES.get(self.power, super().words)
 
     @property
     def above(self) -> bool:  # type: ignore[override]

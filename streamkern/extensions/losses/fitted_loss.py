@@ -29,10 +29,6 @@ from streamkern.sources import Source
 NOT_OURS = {"per_target", "sparse", "sparse_method", "solver", "trend"}
 # What is said of losses, in this order.
 _FIGURES = ("deviance", "log_loss", "huber_loss", "pinball", "d2", "coverage")
-_NO_SUMS = (
-    "sums of the loss {} are weighted by the coefficients that they were made at, so they cannot "
-    "be kept, merged or solved again; fit all rows, with like=model (--like) to begin at a model."
-)
 
 
 @dataclass(frozen=True)
@@ -98,7 +94,11 @@ class LossRegression(Regression):
         return FittedLoss(**held, losses=losses, constants=constants, exposed_by=kind).linked
 
     def check_moments(self, *_: Any, **__: Any) -> Any:
-        raise ParameterError(_NO_SUMS.format(self.losses[0].words))
+        raise ParameterError(
+            f"sums of the loss {self.losses[0].words} are weighted by the coefficients that they "
+            f"were made at, so they cannot be kept, merged or solved again; fit all rows, with "
+            f"like=model (--like) to begin at a model."
+        )
 
     growing_source = moments = check_moments
 

@@ -8,13 +8,13 @@ McCullagh and Nelder (1989), "Generalized linear models".
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.errors import DataError
+from streamkern.errors import DataError, ParameterError
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,21 @@ class Loss(ABC):
     is_settled = True  # whether the scale stays as it is
     is_joint: ClassVar[bool] = False  # whether what a row loses is the sum over several functions
     chooses: ClassVar[Any] = True  # whether errors of quadratics may choose the penalty
+    # What the number is that a name may come with, the first field, and what it is between.
+    number: ClassVar[tuple[str, float, float]] = ("", 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        what, low, high = self.number
+        for first in fields(self)[:1]:
+            if not low < (given := getattr(self, first.name)) < high:
+                such = f"{self.name}:{first.default}"
+                raise ParameterError(f"{what}, not {given:g}; give one such as {such}.")
 
     @property
     def words(self) -> str:
         """The loss as options name it."""
-        return self.name
+        numbers = [getattr(self, each.name) for each in fields(self)[:1]]
+        return ":".join([self.name, *(np.format_float_positional(x, trim="-") for x in numbers)])
 
     @abstractmethod
     def values(self, y: Floats, eta: Floats) -> Floats:
@@ -101,8 +111,3 @@ class Loss(ABC):
                 f"all targets are {lowest:g}, so there is nothing for the loss {self.words} to "
                 f"learn; look at them with `streamkern inspect`."
             )
-
-
-def digits(number: float) -> str:
-    """Return all digits of a number."""
-    return np.format_float_positional(number, trim="-")

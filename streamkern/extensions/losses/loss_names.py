@@ -11,32 +11,29 @@ from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.robust_losses import Huber, Quantile
 
 LOSSES: dict[str, Any] = {each.name: each for each in (Logistic, Tweedie, Huber, Quantile)}
+# Losses that others are to be asked for.
+_OTHERS = {
+    "squared": "the squared loss is that of RandomFeatureRidge, which reads the rows once; take it.",
+    "multinomial": "the loss multinomial is of labels; take RandomFeatureClassifier (--classify).",
+}
 LOG_LOSSES = ("logistic", "multinomial")  # of classes, where they are one
 
 
 def losses_of(text: Any) -> tuple[Loss, ...]:
     """Return the loss of a name, or those of several quantiles, or raise ParameterError."""
     name, _, given = str(text).partition(":")
-    for power, known in NAMES.items():
-        if text == known:
-            return (Tweedie(power),)
+    if text in NAMES.values():
+        return tuple(Tweedie(power) for power, known in NAMES.items() if text == known)
+    if name in _OTHERS:
+        raise ParameterError(_OTHERS[name])
     try:
-        kind = LOSSES[name]
-        numbers = [float(number) for number in given.split(",")] if given else []
-        is_known = len(numbers) <= 1 or name == "quantile"
+        kind, numbers = LOSSES[name], [float(each) for each in given.split(",") if given]
+        is_known = not numbers or name == "quantile" or len(numbers) == len(fields(kind)[:1])
     except (KeyError, ValueError):
         is_known = False
-    if name == "squared":
-        raise ParameterError(
-            "the squared loss is that of RandomFeatureRidge, which reads the rows once; take it."
-        )
-    if name == "multinomial":
-        raise ParameterError(
-            "the loss multinomial is of labels; take RandomFeatureClassifier (--classify)."
-        )
-    if not is_known or (numbers and not fields(kind)):
+    if not is_known:
         raise ParameterError(f"loss must be one of {FORM}, not {text!r}; give one.")
-    if list(numbers) != sorted(set(numbers)):
+    if numbers != sorted(set(numbers)):
         raise ParameterError(
             f"quantiles must be in ascending order, each once, not {given}; give them so."
         )

@@ -7,8 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from streamkern._typing import Floats
-from streamkern.errors import ParameterError
-from streamkern.extensions.losses.loss import Loss, digits
+from streamkern.extensions.losses.loss import Loss
 
 # Of the quantile loss: its first width and its last, over the spread of the residuals, and how many
 # passes have the first.
@@ -39,17 +38,11 @@ class Huber(Loss):
     smallest: float = 0.0  # scale
 
     name, n_facts, mean_is_best, figure = "huber", 3, False, ("huber_loss", 1.0)
-
-    def __post_init__(self) -> None:
-        if not 1.0 < self.threshold < np.inf:
-            raise ParameterError(
-                f"the threshold of a Huber loss is above 1, in units of the scale of residuals, "
-                f"not {self.threshold:g}; give one such as huber:1.35."
-            )
-
-    @property
-    def words(self) -> str:
-        return f"{self.name}:{digits(self.threshold)}"
+    number = (
+        "the threshold of a Huber loss is above 1, in units of the scale of residuals",
+        1.0,
+        np.inf,
+    )
 
     def values(self, y: Floats, eta: Floats) -> Floats:
         z, t = np.abs(y - eta) / self.scale, self.threshold
@@ -103,17 +96,7 @@ class Quantile(Loss):
     wide: int = 0  # passes of the widest that are to come
 
     name, mean_is_best, figure, tolerance = "quantile", False, ("pinball", 1.0), 1e-3
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.level < 1.0:
-            raise ParameterError(
-                f"the level of a quantile is between 0 and 1, not {self.level:g}; give one such as "
-                f"quantile:0.5."
-            )
-
-    @property
-    def words(self) -> str:
-        return f"{self.name}:{digits(self.level)}"
+    number = "the level of a quantile is between 0 and 1", 0.0, 1.0
 
     @property
     def is_settled(self) -> bool:  # type: ignore[override]
