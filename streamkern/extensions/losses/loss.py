@@ -16,6 +16,9 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.errors import DataError, ParameterError
 
+# Of targets whose mean has a logarithm: more is near where steps are cut.
+_LARGEST = 1e24
+
 
 @dataclass(frozen=True)
 class Loss(ABC):
@@ -103,11 +106,17 @@ class Loss(ABC):
                 f"{highest:g}; take another loss, or look at the targets with `streamkern inspect`."
             )
 
-    def check_some(self, lowest: float, highest: float) -> None:
+    def check_some(self, lowest: float, highest: float, mean: float) -> None:
         """Raise DataError unless there is something to learn of such targets, too."""
         self.check(lowest, highest)
         if lowest == highest and self.link != "identity":
             raise DataError(
                 f"all targets are {lowest:g}, so there is nothing for the loss {self.words} to "
                 f"learn; look at them with `streamkern inspect`."
+            )
+        if self.link == "log" and not (mean >= 1.0 / _LARGEST and highest <= _LARGEST):
+            raise DataError(
+                f"targets, over their exposures if they have some, are {mean:.2g} on average and "
+                f"up to {highest:.2g}, but the loss {self.words} is for means from "
+                f"{1.0 / _LARGEST:g} to {_LARGEST:g}; give them in other units."
             )

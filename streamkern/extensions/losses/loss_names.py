@@ -13,7 +13,7 @@ from streamkern.extensions.losses.robust_losses import Huber, Quantile
 LOSSES: dict[str, Any] = {each.name: each for each in (Logistic, Tweedie, Huber, Quantile)}
 # Losses that others are to be asked for.
 _OTHERS = {
-    "squared": "the squared loss is that of RandomFeatureRidge, which reads the rows once; take it.",
+    "squared": "the squared loss is that of RandomFeatureRidge, which reads rows once; take it.",
     "multinomial": "the loss multinomial is of labels; take RandomFeatureClassifier (--classify).",
 }
 LOG_LOSSES = ("logistic", "multinomial")  # of classes, where they are one

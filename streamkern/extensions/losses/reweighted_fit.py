@@ -70,7 +70,8 @@ def reweighted_fit(
         rows, summary = summarize(planned)
         if not are_signs:
             p, known = source.n_features, summary.columns
-            losses[0].check_some(float(known.minimum[p]), float(known.maximum[p]))
+            of_target = known.minimum[p], known.maximum[p], known.mean[p]
+            losses[0].check_some(*map(float, of_target))
         chosen, features = draw_features(rows, summary)
         every = []
         for k, column in enumerate(columns):
