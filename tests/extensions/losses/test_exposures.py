@@ -117,7 +117,7 @@ def test_what_is_no_exposure_names_its_row(wrong):
         model("huber").fit(X, ETA, offset=np.where(np.arange(N) == 7, np.inf, 1.0))
 
 
-@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore:target 0")
 def test_exposures_of_any_unit_are_right_or_refused():
     y = TARGETS["poisson"]
     usual = model("poisson").fit(X, y, exposure=EXPOSURE).predict(X)
