@@ -63,8 +63,5 @@ def rows(options: dict[str, Any], model: Any, source: Any) -> Any:
 
 def check_predictions(options: dict[str, Any], model: Any) -> None:
     """Raise ParameterError if what is asked for is not of models of this kind."""
-    if hasattr(model, "losses"):
-        if options["std"]:
-            model.normal_equations  # noqa: B018  or an error
-        if options["interval"] is not None:
-            model.interval(options["interval"])
+    if options["std"] and hasattr(model, "losses"):
+        model.normal_equations  # noqa: B018  or an error

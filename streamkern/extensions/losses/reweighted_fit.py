@@ -147,17 +147,15 @@ def _choose_together(functions: list[Steps], *, one_standard_error: bool) -> Non
     curves: list[Any] = [steps.penalty.curve for steps in functions]
     if None in curves:
         return
-    alphas = functions[0].penalty.grid or curves[0].alphas
-    scores, of_folds = [], []
-    for steps, curve in zip(functions, curves, strict=True):
-        kept = np.isin(curve.alphas, alphas)
-        scores.append(steps.weight * curve.scores[kept])
-        of_folds.append(steps.weight * curve.fold_scores[:, kept])
-    both = np.sum(scores, axis=0), np.ones(1), np.sum(of_folds, axis=0)
-    whole = PenaltyCurve("cv", np.asarray(alphas), *both)
+    alphas = np.asarray(functions[0].penalty.grid or curves[0].alphas)
+    kept = [(curve, np.isin(curve.alphas, alphas)) for curve in curves]
+    scores = np.concatenate([curve.scores[own] for curve, own in kept], axis=1)
+    of_folds = np.concatenate([curve.fold_scores[:, own] for curve, own in kept], axis=2)
+    shares = 1.0 / np.array([steps.weight for steps in functions])
+    whole = PenaltyCurve("cv", alphas, scores, shares, of_folds)
     (best,) = whole.choose(one_standard_error=one_standard_error)
     for steps in functions:
-        steps.penalty.next, steps.penalty.curve = float(whole.alphas[best]), None
+        steps.penalty.next, steps.penalty.curve = float(alphas[best]), None
 
 
 def _begin_by_sample(
