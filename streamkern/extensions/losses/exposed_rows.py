@@ -68,8 +68,3 @@ class ExposedRows(RowsBeside):
 
     def describe(self) -> dict[str, Any]:
         return self.rows.describe() | self.described
-
-
-def exposed(source: Source, column: tuple[str, str] | None, loss: Loss) -> Source:
-    """Return rows with an exposure or an offset in a column; without one, as they are."""
-    return source if column is None else ExposedRows(source, *column, loss)

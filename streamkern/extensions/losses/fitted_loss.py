@@ -10,7 +10,7 @@ from streamkern.engine.scheduler import delayed
 from streamkern.errors import ParameterError
 from streamkern.estimators.problems import Regression, Rows
 from streamkern.extensions.losses import KINDS
-from streamkern.extensions.losses.exposed_rows import exposed
+from streamkern.extensions.losses.exposed_rows import ExposedRows
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.loss_errors import LossErrors
 from streamkern.extensions.losses.loss_names import losses_of, name_of, restored_loss
@@ -81,7 +81,7 @@ class LossRegression(Regression):
                 f"the loss {self.losses[0].words} is of one target, but there are "
                 f"{source.n_targets}; fit one after another."
             )
-        return exposed(source, self.exposed, self.losses[0])
+        return ExposedRows(source, *self.exposed, self.losses[0]) if self.exposed else source
 
     def regression(self, context: FitContext, parameters: Parameters) -> FittedRidge:
         """Return the fitted regression; of classes that on a linear scale."""
@@ -201,7 +201,7 @@ class FittedLoss(FittedRidge):
                 f"the rows of the fit had {had}, but those to evaluate have {have}; give both the "
                 f"same (--exposure, --offset), of ones or zeros where there is none."
             )
-        return exposed(source, column, self.losses[0])
+        return source if column is None else ExposedRows(source, *column, self.losses[0])
 
     def evaluate(self, source: Source) -> dict[str, Any]:
         """Compare predictions with targets, in one pass."""

@@ -16,13 +16,13 @@ from streamkern.statistics import total
 # Linear functions of means, which are no nearer to the ends than digits tell.
 _LEAST = np.finfo(float).tiny
 _ENDS = np.finfo(float).eps, 1.0 - np.finfo(float).epsneg
-_INVERSES = {
-    "identity": lambda means: means,
-    "sorted": lambda means: means,
-    "log": lambda means: np.log(np.maximum(means, _LEAST)),
-    "logit": lambda means: logit(np.clip(means, *_ENDS)),
-    "softmax": lambda means: logit(np.clip(means, *_ENDS)),  # of the odds against all others
-}
+
+
+def _linear(means: Floats, link: str) -> Floats:
+    """Return the linear functions of means, of classes their odds against all others."""
+    if link == "log":
+        return np.log(np.maximum(means, _LEAST))
+    return logit(np.clip(means, *_ENDS)) if link in ("logit", "softmax") else means
 
 
 class LossErrors(PredictionErrors):
@@ -45,11 +45,11 @@ class LossErrors(PredictionErrors):
     def add(self, rows: Block, predicted: Floats) -> None:
         targets = targets_of(rows, list(self.columns), are_signs=self.are_signs)
         weights = rows.each_weight()
-        etas = _INVERSES[self.link](predicted)
+        etas = _linear(predicted, self.link)
         for k, (loss, y) in enumerate(zip(self.losses, targets.T, strict=True)):
             constant = np.full(len(y), 0.0 if loss.mean_is_best else self.constants[k])
-            self.lost[k] += weights @ loss.plain.values(y, etas[:, k])
-            self.of_constants[k] += weights @ loss.plain.values(y, constant)
+            self.lost[k] += weights @ loss.values(y, etas[:, k])
+            self.of_constants[k] += weights @ loss.values(y, constant)
             with np.errstate(divide="ignore", invalid="ignore"):
                 variance = loss.variance(predicted[:, k])
                 self.pearson[k] += weights @ (np.square(y - predicted[:, k]) / variance)
