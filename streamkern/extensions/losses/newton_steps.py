@@ -88,6 +88,7 @@ class Steps:
     """
 
     rows: WorkingRows
+    features: Features
     constant: float  # the best function that is one
     least: float  # an objective so small is as good as none
     feature_map: FeatureMap
@@ -122,14 +123,14 @@ class Steps:
         level = np.append(np.zeros(features.feature_map.n_components), constant)
         feature_map, here = start or (features.feature_map, level)
         least = 0.0 if loss.link == "identity" else _NONE * lost / share_of_sample(features)
-        steps = cls(rows, constant, float(least), feature_map, here, start)
+        steps = cls(rows, features, constant, float(least), feature_map, here, start)
         steps.is_first = start is None
-        steps.begin(features, steps.penalty)
+        steps.begin(steps.penalty)
         return steps
 
-    def begin(self, features: Features, penalty: Penalty) -> None:
+    def begin(self, penalty: Penalty) -> None:
         """Begin here or at the start, with the scale of the residuals of the sample."""
-        sample = block_of(features.summary.sample)
+        sample = block_of(self.features.summary.sample)
         predicted = _predictor(self.feature_map, [self.here], "double").predict(sample.X)[:, 0]
         loss = self.rows.loss.begun(self.rows.targets(sample) - predicted, sample.each_weight())
         self.rows, self.penalty = replace(self.rows, loss=loss, judge=loss), penalty
@@ -137,10 +138,10 @@ class Steps:
         self.before, self.path, self.reports = self.here, None, []
         self.expected, self.ratio, self.is_steady = np.inf, 1.0, False
 
-    def read(self, context: FitContext, features: Features, parameters: Parameters) -> None:
+    def read(self, context: FitContext, parameters: Parameters) -> None:
         """Read the rows once at this point, and go on from it, or part of the way back."""
         rows = self._rows_here(precision_of_features(context.options.precision))
-        moments = sum_features(context, features, replace(rows, is_first=self.is_first))
+        moments = sum_features(context, self.features, replace(rows, is_first=self.is_first))
         losses, facts = compute(delayed(_LOSSES, moments.folds, name="losses"))
         self.reports.append(moments.report)
         each, penalty, loss = self._objectives(losses), self.penalty, rows.loss
@@ -176,11 +177,11 @@ class Steps:
         alpha = np.nan_to_num(self.penalty.last)
         return losses + 0.5 * np.array([alpha * part @ part for part in parts])
 
-    def try_on(self, features: Features) -> None:
+    def try_on(self) -> None:
         """Go only as far as is best for the rows of the sample, which were read."""
         for _ in range(_SHORTENED):
             sums = SimpleNamespace(losses=np.zeros(len(STEPS)), facts=0.0)
-            self._rows_here("double").reweighted(block_of(features.summary.sample), sums)
+            self._rows_here("double").reweighted(block_of(self.features.summary.sample), sums)
             step = STEPS[int(np.nanargmin(self._objectives(sums.losses)))]
             self.here = self._part(step or _SHORTER)
             if step:

@@ -20,7 +20,7 @@ from streamkern.extensions.losses.loss_errors import LossErrors, as_told
 from streamkern.extensions.losses.loss_names import LOG_LOSSES, name_of
 from streamkern.extensions.losses.newton_steps import Penalty, Steps, share_of_sample
 from streamkern.extensions.losses.working_rows import WorkingRows
-from streamkern.fitting.draw_features import Features, draw_features
+from streamkern.fitting.draw_features import draw_features
 from streamkern.fitting.ridge_result import tell_of_solution
 from streamkern.fitting.summarize import summarize
 from streamkern.models.fitted_ridge import FittedRidge
@@ -81,20 +81,18 @@ def reweighted_fit(
             working = WorkingRows(loss, loss, column, are_signs)
             every.append(Steps.begun(working, features, begin))
         for together in [every] if are_signs else [[each] for each in every]:
-            _take_steps(together, chosen, features, parameters)
+            _take_steps(together, chosen, parameters)
         ridge = _result(every, chosen, parameters)
     return ridge, tuple(each.rows.loss for each in every), tuple(each.constant for each in every)
 
 
-def _take_steps(
-    functions: list[Steps], context: FitContext, features: Features, parameters: Parameters
-) -> None:
+def _take_steps(functions: list[Steps], context: FitContext, parameters: Parameters) -> None:
     """Take steps over the sample and then over all rows, until hardly anything is left."""
     for each in functions:
         each.others = tuple(other for other in functions if other is not each)
     if not context.source.sparse_row_bytes:
-        _begin_by_sample(functions, context, features, parameters)
-    is_over = any(_cycle(functions, context, features, parameters) for _ in range(_CYCLES))
+        _begin_by_sample(functions, context, parameters)
+    is_over = any(_cycle(functions, context, parameters) for _ in range(_CYCLES))
     for each in functions:
         each.close(parameters)
     loss, left = functions[0].rows.loss, sum(each.left for each in functions)
@@ -108,18 +106,13 @@ def _take_steps(
 
 
 def _cycle(
-    functions: list[Steps],
-    context: FitContext,
-    features: Features,
-    parameters: Parameters,
-    *,
-    on_sample: bool = False,
+    functions: list[Steps], context: FitContext, parameters: Parameters, *, on_sample: bool = False
 ) -> bool:
     """Take a step of every function, in as many passes, and say whether that was enough."""
     for steps in functions:
-        steps.read(context, features, parameters)
+        steps.read(context, parameters)
         if on_sample:
-            steps.try_on(features)
+            steps.try_on()
         elif steps.others:
             steps.close(parameters)
         for other in steps.others:
@@ -158,15 +151,14 @@ def _choose_together(functions: list[Steps], *, one_standard_error: bool) -> Non
         steps.penalty.next, steps.penalty.curve = float(alphas[best]), None
 
 
-def _begin_by_sample(
-    functions: list[Steps], context: FitContext, features: Features, parameters: Parameters
-) -> None:
+def _begin_by_sample(functions: list[Steps], context: FitContext, parameters: Parameters) -> None:
     """Take steps over the sample, for what all rows begin with.
 
     Penalties on the sample are less by as much as it has fewer rows.  Functions that began at a
     model are there again in the end.
     """
-    sample, options = features.summary.sample, context.options
+    features, options = functions[0].features, context.options
+    sample = features.summary.sample
     source, share = as_source(sample.X, sample.y, sample.weights), share_of_sample(features)
     context = replace(context, source=source, checkpoint=None)
     context = context.planned_again(options, context.n_sample)
@@ -178,11 +170,11 @@ def _begin_by_sample(
     own = replace(parameters, **{name: _times(share, getattr(parameters, name))})
     for steps in functions:
         steps.penalty = Penalty(_CYCLES if alone else 2)
-    any(_cycle(functions, context, features, own, on_sample=True) for _ in range(_CYCLES))
+    any(_cycle(functions, context, own, on_sample=True) for _ in range(_CYCLES))
     for steps in functions:
         grid = _times(1.0 / share, steps.penalty.grid)
         first = steps.penalty.next if is_open else np.nan
-        steps.begin(features, Penalty(2 if alone else 1, grid, first))
+        steps.begin(Penalty(2 if alone else 1, grid, first))
 
 
 def _times(factor: float, alpha: Any) -> Any:
