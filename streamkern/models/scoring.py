@@ -12,7 +12,6 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import checked_integer
 from streamkern.features.abilities import compress, innermost
 from streamkern.features.kernel_values import KernelColumns
-from streamkern.models.report_facts import as_stored
 from streamkern.parameters.chunking import chunk_sizes
 from streamkern.parameters.template import check_targets
 from streamkern.passes.column_summary import check_rows
@@ -44,7 +43,9 @@ _LEVEL = 0.9
 def evaluate(
     predictor: Predictor,
     source: Source,
+    measure: PredictionErrors | None = None,
     *,
+    n_targets: int | None = None,
     skip_bad_rows: bool = False,
     support: SupportRows | None = None,
     intervals: Intervals | None = None,
@@ -54,14 +55,14 @@ def evaluate(
     The baseline is the mean of these targets.  With support, errors are told by it, too, of up to
     32,768 rows that are spread over the source.
     """
-    (D, q), flat = checked_shape(predictor, source), source.target_ndim == 1
+    D, q = checked_shape(predictor, source, n_targets)
     told: dict[str, Any] = {}
     if support is not None and support.reference:  # once, and not by every task
         every = max(source.n_samples // _SUPPORTED, 1)
         told["by_support"] = SupportErrors(support, q, every, predictor.flat)
     if intervals is not None and intervals.levels[-1] >= _LEVEL:
         told["intervals"] = IntervalErrors(intervals.at(_LEVEL, predictor))
-    empty = Evaluation(predictor, PredictionErrors(q), *told.values())
+    empty = Evaluation(predictor, measure or PredictionErrors(q), *told.values())
     result, evaluation, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
     errors, *more = evaluation.measures
     if not np.isfinite(errors.squared).all():
@@ -70,25 +71,21 @@ def evaluate(
             "fitted; look at the largest inputs with `streamkern inspect`, or rescale them."
         )
     found: dict[str, Any] = {"rows": result.n_rows, "skipped_rows": result.n_skipped}
-    for name in ("rmse", "mae", "r2"):
-        values = getattr(errors, name)
-        found[name] = as_stored(values, flat)
-        if not flat:
-            found[f"{name}_mean"] = float(values.mean())
-    spread = np.sqrt(errors.targets.squares / errors.weight)
-    found["baseline"] = {"rmse": as_stored(spread, flat)}
-    for name, measure in zip(told, more, strict=True):
-        found[name] = measure.facts()
+    found |= errors.facts(flat=source.target_ndim == 1)
+    for name, each in zip(told, more, strict=True):
+        found[name] = each.facts()
     if "intervals" in found:
         found["intervals"] |= {"level": _LEVEL}
     return found
 
 
-def checked_shape(predictor: Predictor, source: Source) -> tuple[int, int]:
+def checked_shape(
+    predictor: Predictor, source: Source, n_targets: int | None = None
+) -> tuple[int, int]:
     """Return (D, q), or raise DataError unless the source has the inputs and targets for it."""
     predictor.feature_map.check((source.n_samples, source.n_features))
     D, q = predictor.coef.shape
-    check_targets(source, q, "the model predicts")
+    check_targets(source, n_targets or q, "the model predicts")
     return D, q
 
 

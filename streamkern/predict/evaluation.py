@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -100,6 +101,17 @@ class PredictionErrors(Measure):
     def score(self) -> float:
         """The mean R^2 over targets, as scikit-learn's score of a regression."""
         return float(self.r2.mean())
+
+    def facts(self, *, flat: bool) -> dict[str, Any]:
+        """Return what is said of the errors: numbers of flat targets, else lists, and means."""
+        spread = np.sqrt(self.targets.squares / self.weight)
+        each = {"rmse": self.rmse, "mae": self.mae, "r2": self.r2}
+        if flat:
+            found: dict[str, Any] = {name: float(values[0]) for name, values in each.items()}
+            return found | {"baseline": {"rmse": float(spread[0])}}
+        found = {f"{name}_mean": float(values.mean()) for name, values in each.items()}
+        found |= {name: values.tolist() for name, values in each.items()}
+        return found | {"baseline": {"rmse": spread.tolist()}}
 
     def add(self, rows: Block, predicted: Floats) -> None:
         errors = predicted - rows.y

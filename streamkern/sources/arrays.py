@@ -63,12 +63,13 @@ def labelled_rows(
 
 
 def one_label(y: Any, name: str = "y") -> Any:
-    """Return targets of shape (n,) or (n, 1) as (n,), or raise DataError."""
+    """Return targets or others of shape (n,) or (n, 1) as (n,), or raise DataError."""
     if y.ndim == 2 and y.shape[1] == 1:
         return y[:, 0]
     if y.ndim != 1:
+        kind = "label" if name == "y" else "value"
         raise DataError(
-            f"labels must have shape (n,), but {name} has shape {y.shape}; give one label a row."
+            f"{kind}s must have shape (n,), but {name} has shape {y.shape}; give one {kind} a row."
         )
     return y
 

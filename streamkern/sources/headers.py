@@ -141,7 +141,7 @@ def describe_rows(
             shape = tables.labels(labels).shape
             require(
                 len(shape) in (1, 2) and shape[1:] in ((), (1,)),
-                f"{labels} must have shape (n,) to hold labels, but has {shape}; store one label "
+                f"{labels} must have shape (n,), but has {shape}; store one value "
                 f"a row{_turned(path, X, file[labels])}.",
             )
             require(

@@ -179,7 +179,7 @@ REFUSED = {
         "5 folds need as many different values, but column:groups has 3",
     ),
     "groups of another length": (lambda g, _: {"groups": g[1:]}, {}, "groups has 239"),
-    "two columns": (lambda g, _: {"groups": np.stack([g, g], 1)}, {}, "one label a row"),
+    "two columns": (lambda g, _: {"groups": np.stack([g, g], 1)}, {}, "one value a row"),
     "no column": (lambda *_: {}, {"fold_by": "column:site"}, "give its values to fit as groups"),
     "times of words": (
         lambda g, _: {"times": np.array(["x", "y"])[g % 2]},

@@ -80,7 +80,7 @@ class Classification(Problem):
     def regression(self, context: FitContext, parameters: Parameters) -> FittedRidge:
         if not self.is_logistic:
             return super().regression(context, parameters)
-        ridge: FittedRidge = self._of_losses().linear(context, parameters)[0]
+        ridge: FittedRidge = self._of_losses().regression(context, parameters)
         return ridge
 
     @property

@@ -6,8 +6,7 @@ import numpy as np
 from scipy.special import expit, xlogy
 
 from streamkern._typing import Floats
-from streamkern.errors import ParameterError
-from streamkern.extensions.losses.loss import Derivatives, Loss, digits
+from streamkern.extensions.losses.loss import Loss
 
 # The least curvature of one row, over the largest that its kind of loss usually has: flat tails
 # would send steps anywhere.
@@ -31,9 +30,9 @@ class Logistic(Loss):
     def values(self, y: Floats, eta: Floats) -> Floats:
         return np.logaddexp(0.0, eta) - y * eta
 
-    def derivatives(self, y: Floats, eta: Floats) -> Derivatives:
+    def derivatives(self, y: Floats, eta: Floats) -> tuple[Floats, Floats]:
         p = expit(eta)
-        return Derivatives(p - y, np.maximum(p * (1.0 - p), _FLAT))
+        return (p - y, np.maximum(p * (1.0 - p), _FLAT))
 
     def constant(self, y: Floats, weights: Floats) -> float:
         least = 0.5 / (weights.sum() + 1.0)  # of a sample without one of the two
@@ -71,13 +70,7 @@ class Tweedie(Loss):
     power: float = 1.5
 
     name, link, least = "tweedie", "log", 0.0
-
-    def __post_init__(self) -> None:
-        if not 1.0 <= self.power <= 3.0:
-            raise ParameterError(
-                f"the power of a Tweedie loss is from 1 to 3, not {self.power:g}; give one such as "
-                f"tweedie:1.5."
-            )
+    number = "the power of a Tweedie loss is from 1 to 3", np.nextafter(1.0, 0.0), 3.0 + 1e-9
 
     @property
     def rate(self) -> float:  # type: ignore[override]
@@ -85,7 +78,7 @@ class Tweedie(Loss):
 
     @property
     def words(self) -> str:
-        return NAMES.get(self.power, f"{self.name}:{digits(self.power)}")
+        return NAMES.get(self.power, super().words)
 
     @property
     def above(self) -> bool:  # type: ignore[override]
@@ -101,13 +94,13 @@ class Tweedie(Loss):
         whole = y ** (2.0 - p) / ((1.0 - p) * (2.0 - p))
         return whole - y * np.exp((1.0 - p) * eta) / (1.0 - p) + np.exp((2.0 - p) * eta) / (2.0 - p)
 
-    def derivatives(self, y: Floats, eta: Floats) -> Derivatives:
+    def derivatives(self, y: Floats, eta: Floats) -> tuple[Floats, Floats]:
         p, eta = self.power, np.clip(eta, -_FAR, _FAR)
         expected, observed = np.exp((2.0 - p) * eta), y * np.exp((1.0 - p) * eta)
         # The second derivative, or what it is in expectation where that is more: then far above its
         # mean a row cannot throw a step, nor far below.
         second = (2.0 - p) * expected + (p - 1.0) * observed
-        return Derivatives(expected - observed, np.maximum(second, expected))
+        return (expected - observed, np.maximum(second, expected))
 
     def first_eta(self, y: Floats, eta: Floats) -> Floats:
         # From a constant, a row far above it would go too far: exp of a step of y / mean.

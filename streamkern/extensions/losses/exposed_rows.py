@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import DataError
 from streamkern.extensions.losses.loss import Loss
 from streamkern.sources import Block, Source
 from streamkern.sources.rows_beside import Joining, RowsBeside
@@ -68,18 +68,3 @@ class ExposedRows(RowsBeside):
 
     def describe(self) -> dict[str, Any]:
         return self.rows.describe() | self.described
-
-
-def exposed(source: Source, column: tuple[str, str] | None, loss: Loss) -> Source:
-    """Return rows with an exposure or an offset in a column; without one, as they are."""
-    return source if column is None else ExposedRows(source, *column, loss)
-
-
-def check_exposure(kind: str, loss: Loss) -> None:
-    """Raise ParameterError unless there is such a thing with a loss."""
-    if loss.link == "log" or (kind == "offset" and loss.link == "identity"):
-        return
-    raise ParameterError(
-        f"an {kind} is for {'counts and amounts' if kind == 'exposure' else 'numbers'}, but the "
-        f"loss is {loss.words}; take poisson, gamma or tweedie:P, or leave it out."
-    )

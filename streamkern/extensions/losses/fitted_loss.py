@@ -6,56 +6,48 @@ from typing import Any, Self
 import numpy as np
 
 from streamkern._typing import Floats, Group
-from streamkern.engine.scheduler import delayed, scatter
+from streamkern.engine.scheduler import delayed
 from streamkern.errors import ParameterError
-from streamkern.estimators.problems import Problem, Rows
+from streamkern.estimators.problems import Regression, Rows
 from streamkern.extensions.losses import KINDS
-from streamkern.extensions.losses.exposed_rows import check_exposure, exposed
+from streamkern.extensions.losses.exposed_rows import ExposedRows
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.loss_errors import LossErrors
 from streamkern.extensions.losses.loss_names import losses_of, name_of, restored_loss
-from streamkern.extensions.losses.reweighted_fit import FIGURES, reweighted_fit
+from streamkern.extensions.losses.reweighted_fit import reweighted_fit
+from streamkern.models import scoring
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.report_rows import Row, model_rows
-from streamkern.models.scoring import scored
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
-from streamkern.parameters.template import Template
 from streamkern.passes.fit_context import FitContext
 from streamkern.predict.deviation import Deviation
-from streamkern.predict.evaluation import Evaluation
 from streamkern.solve import NormalEquations
-from streamkern.sources import Source, as_source
+from streamkern.sources import Source
 
 # Parameters of a ridge regression that other losses do without.
 NOT_OURS = {"per_target", "sparse", "sparse_method", "solver", "trend"}
-_NO_SUMS = (
-    "sums of the loss {} are weighted by the coefficients that they were made at, so they cannot "
-    "be kept, merged or solved again; fit all rows, with like=model (--like) to begin at a model."
-)
+# What is said of losses, in this order.
+_FIGURES = ("deviance", "log_loss", "huber_loss", "pinball", "d2", "coverage")
 
 
 @dataclass(frozen=True)
-class LossRegression(Problem):
+class LossRegression(Regression):
     """Regression with other losses."""
 
     losses: tuple[Loss, ...]
     are_signs: bool = False  # targets are +1 and -1, of classes
     exposed: tuple[str, str] | None = None  # "exposure" or "offset", and the name of the column
 
-    is_squared = False
+    is_squared, keeps_folds, has_intervals = False, True, False
 
     def __post_init__(self) -> None:
-        if self.exposed is not None:
-            check_exposure(self.exposed[0], self.losses[0])
-
-    @property
-    def keeps_folds(self) -> bool:
-        return True
-
-    @property
-    def deciding(self) -> dict[str, Any]:
-        return {"loss": [loss.words for loss in self.losses], "exposed": self.exposed}
+        (kind, _), loss = self.exposed or ("", ""), self.losses[0]
+        if kind and loss.link != "log" and (kind, loss.link) != ("offset", "identity"):
+            raise ParameterError(
+                f"an {kind} is for {'counts and amounts' if kind == 'exposure' else 'numbers'}, "
+                f"but the loss is {loss.words}; take poisson, gamma or tweedie:P, or leave it out."
+            )
 
     def prepared(self, parameters: Parameters) -> Parameters:
         return self.checked(super().prepared(parameters))
@@ -82,35 +74,33 @@ class LossRegression(Problem):
                 )
         return replace(parameters, solver="direct")
 
-    def source(self, rows: Rows, parameters: Parameters, template: Template | None) -> Source:  # noqa: ARG002
-        source = as_source(*rows)
+    def source(self, rows: Rows, *_: Any, **__: Any) -> Source:
+        source = super().source(rows)
         if source.n_targets != 1:
             raise ParameterError(
                 f"the loss {self.losses[0].words} is of one target, but there are "
                 f"{source.n_targets}; fit one after another."
             )
-        return exposed(source, self.exposed, self.losses[0])
+        return ExposedRows(source, *self.exposed, self.losses[0]) if self.exposed else source
 
     def regression(self, context: FitContext, parameters: Parameters) -> FittedRidge:
-        kind = "" if self.exposed is None else self.exposed[0]
-        ridge, losses, constants = self.linear(context, parameters)
-        return fitted_loss(ridge, losses, constants, exposed_by=kind)
+        """Return the fitted regression; of classes that on a linear scale."""
+        how: Any = {"are_signs": self.are_signs}
+        ridge, losses, constants = reweighted_fit(context, parameters, self.losses, **how)
+        if self.are_signs:
+            return ridge
+        held = {each.name: getattr(ridge, each.name) for each in fields(ridge)}
+        kind = self.exposed[0] if self.exposed else ""
+        return FittedLoss(**held, losses=losses, constants=constants, exposed_by=kind).linked
 
-    def linear(self, context: FitContext, parameters: Parameters) -> Any:
-        """Return the regression on a linear scale, with its losses and constants."""
-        return reweighted_fit(context, parameters, self.losses, are_signs=self.are_signs)
+    def check_moments(self, *_: Any, **__: Any) -> Any:
+        raise ParameterError(
+            f"sums of the loss {self.losses[0].words} are weighted by the coefficients that they "
+            f"were made at, so they cannot be kept, merged or solved again; fit all rows, with "
+            f"like=model (--like) to begin at a model."
+        )
 
-    def model(self, ridge: FittedRidge, source: Source | None) -> FittedRidge:  # noqa: ARG002
-        return ridge
-
-    def check_moments(self, moments: Any) -> None:  # noqa: ARG002
-        raise ParameterError(_NO_SUMS.format(self.losses[0].words))
-
-    def growing_source(self, *_: Any, **__: Any) -> Source:
-        raise ParameterError(_NO_SUMS.format(self.losses[0].words))
-
-    def moments(self, *_: Any, **__: Any) -> Any:
-        raise ParameterError(_NO_SUMS.format(self.losses[0].words))
+    growing_source = moments = check_moments
 
 
 @dataclass(frozen=True)
@@ -131,29 +121,19 @@ class LossDeviation:
         return np.sqrt(self.dispersion * spread).reshape(-1 if self.predictor.flat else means.shape)
 
 
-_FIELDS = {each.name for each in fields(FittedRidge)}
-# What is said of losses, in this order.
-_SAID = tuple(f"{cv}{name}" for name in FIGURES for cv in ("", "cv_"))
-
-
-def _words(value: Any) -> str:
-    values = value if isinstance(value, list) else [value]
-    return ", ".join(f"{each:.6g}" for each in values)
-
-
 def loss_regression(loss: str, *, are_signs: bool) -> LossRegression:
     """Return the regression of a named loss, of classes where the targets are signs."""
     return LossRegression(losses_of(loss), are_signs=are_signs)
 
 
-def fitted_loss(
-    ridge: FittedRidge, losses: tuple[Loss, ...], constants: tuple[float, ...], exposed_by: str = ""
-) -> "FittedLoss":
-    """Return the model of a regression that is linear in the features."""
-    held = {name: value for name, value in vars(ridge).items() if name in _FIELDS}
-    model = FittedLoss(**held, losses=losses, constants=constants, exposed_by=exposed_by)
-    report = model.report | {"loss": model.loss}
-    return replace(model, predictor=model.linked, report=report, moments=None)
+def _said(found: Any, *more: str) -> list[Row]:
+    """Return what is known of the losses, in words."""
+    rows = [("loss", found["loss"])]
+    for name in (*(f"{cv}{each}" for each in _FIGURES for cv in ("", "cv_")), *more):
+        if found.get(name) is not None:
+            values = found[name] if isinstance(found[name], list) else [found[name]]
+            rows.append((name.replace("_", " "), ", ".join(f"{each:.6g}" for each in values)))
+    return rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -170,11 +150,9 @@ class FittedLoss(FittedRidge):
     @staticmethod
     def rows_of(report: FitReport) -> list[Row]:
         """Return what a report says in words."""
-        rows = [("loss", report["loss"]), *model_rows(report)]
-        at = next(i for i, row in enumerate(rows) if row[0] == "training rmse")
-        said = {name: report.get(name) for name in _SAID if report.get(name) is not None}
-        return [*rows[:at], *((name.replace("_", " "), _words(v)) for name, v in said.items()),
-                *rows[at:]]  # fmt: skip
+        (loss, *said), rows = _said(report), model_rows(report)
+        at = [name for name, _ in rows].index("training rmse")
+        return [loss, *rows[:at], *said, *rows[at:]]
 
     def estimator_parameters(self) -> dict[str, Any]:
         given = self.parameters.values().items()
@@ -186,10 +164,10 @@ class FittedLoss(FittedRidge):
         return name_of(self.losses)
 
     @property
-    def linked(self) -> Any:
-        """The predictor of means, or of quantiles in order."""
+    def linked(self) -> Self:
+        """The model with predictions of means, or of quantiles in order."""
         link = "sorted" if len(self.losses) > 1 else self.losses[0].link
-        return replace(self.predictor, link=link)
+        return replace(self, predictor=replace(self.predictor, link=link))
 
     @property
     def normal_equations(self) -> NormalEquations:
@@ -202,16 +180,13 @@ class FittedLoss(FittedRidge):
         return super().normal_equations
 
     def deviation_task(self) -> Any:
-        arguments = self.feature_map, scatter(self.normal_equations), self.predictor.flat
-        inner = delayed(Deviation.of, *arguments, name="deviation")
         how = self.predictor, self.losses[0], self.report["dispersion"]
-        return delayed(LossDeviation, inner, *how, name="loss deviation")
+        return delayed(LossDeviation, super().deviation_task(), *how, name="loss deviation")
 
     def measure(self, *, as_fitted: bool = False) -> LossErrors:  # noqa: ARG002
-        plain = tuple(loss.plain for loss in self.losses)
         how: Any = {"link": self.predictor.link, "constants": self.constants}
-        how["columns"] = (0,) * len(plain)
-        return LossErrors(len(plain), losses=plain, **how)
+        plain = tuple(loss.plain for loss in self.losses)
+        return LossErrors(len(plain), losses=plain, columns=(0,) * len(plain), **how)
 
     def exposed(self, source: Source, column: tuple[str, str] | None) -> Source:
         """Return rows to evaluate with their exposures, or offsets, as those of the fit had them.
@@ -226,52 +201,23 @@ class FittedLoss(FittedRidge):
                 f"the rows of the fit had {had}, but those to evaluate have {have}; give both the "
                 f"same (--exposure, --offset), of ones or zeros where there is none."
             )
-        return exposed(source, column, self.losses[0])
+        return source if column is None else ExposedRows(source, *column, self.losses[0])
 
     def evaluate(self, source: Source) -> dict[str, Any]:
         """Compare predictions with targets, in one pass."""
         self.check_rows(source)
-        if source.n_targets != 1:
-            raise ParameterError(
-                f"the model predicts one target, but there are {source.n_targets}; name it with y "
-                f"(--y)."
-            )
-        predictor = self.predictor
-        predictor.check((source.n_samples, source.n_features))
-        empty, skip = Evaluation(predictor, self.measure()), self.parameters.skips_bad_rows
-        row_bytes = 8 * predictor.n_components
-        result, found, _ = scored(source, empty, empty, row_bytes, "evaluate", skip)
-        (errors,) = found.measures
-        lowest, highest = float(errors.targets.minimum[0]), float(errors.targets.maximum[0])
-        self.losses[0].check(lowest, highest)
-        said = {"rmse": errors.rmse, "mae": errors.mae, "r2": errors.r2}
-        spread = float(np.sqrt(errors.targets.squares[0] / errors.weight))
-        return {
-            "rows": result.n_rows,
-            "skipped_rows": result.n_skipped,
-            "loss": self.loss,
-            **errors.figures(),
-            **{name: v[0].item() if len(v) == 1 else v.tolist() for name, v in said.items()},
-            "baseline": {"rmse": spread},
-        }
+        how: Any = {"skip_bad_rows": self.parameters.skips_bad_rows, "n_targets": 1}
+        return scoring.evaluate(self.predictor, source, self.measure(), **how)
 
     @staticmethod
     def error_tables(found: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
         """Return the title and the rows of a table of what an evaluation found."""
-        names = [name for name in (*_SAID, "rmse", "mae", "r2") if name in found]
-        rows = [("loss", found["loss"]), *((n.replace("_", " "), _words(found[n])) for n in names)]
         spread = f"{found['baseline']['rmse']:.6g}, by always saying the mean of these targets"
-        return [("Errors", [*rows, ("baseline rmse", spread)])]
+        return [("Errors", [*_said(found, "rmse", "mae", "r2"), ("baseline rmse", spread)])]
 
     def interval(self, level: float) -> Any:
         raise ParameterError(
             f"intervals of {level:g} are of least squares; fit quantile:Q,Q of their two ends."
-        )
-
-    def diagnose(self, source: Source, *, n_largest: int = 10) -> Any:  # noqa: ARG002
-        raise ParameterError(
-            f"errors of rows without themselves are of least squares, not of the loss "
-            f"{self.loss}; evaluate rows that were held out."
         )
 
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -290,5 +236,4 @@ class FittedLoss(FittedRidge):
         exposed_by = card.get("exposed_by", "")
         if exposed_by not in ("", *KINDS):
             raise ValueError(f"rows with {exposed_by!r}")
-        model = replace(model, losses=losses, constants=constants, exposed_by=exposed_by)
-        return replace(model, predictor=model.linked)
+        return replace(model, losses=losses, constants=constants, exposed_by=exposed_by).linked

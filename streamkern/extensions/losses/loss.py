@@ -8,20 +8,16 @@ McCullagh and Nelder (1989), "Generalized linear models".
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.errors import DataError
+from streamkern.errors import DataError, ParameterError
 
-
-class Derivatives(NamedTuple):
-    """Of the loss of rows, by eta, (n,)."""
-
-    slope: Floats
-    curvature: Floats
+# Of targets whose mean has a logarithm: more is near where steps are cut.
+_LARGEST = 1e24
 
 
 @dataclass(frozen=True)
@@ -38,21 +34,31 @@ class Loss(ABC):
     tolerance: ClassVar[float] = 5e-7  # part of the objective that may be left when a fit ends
     rate: ClassVar[float] = 0.3  # the least that a step is taken to leave of what it was to gain
     n_facts: ClassVar[int] = 1  # sums that the scale follows from
-    is_settled: ClassVar[Any] = True  # whether the scale stays as it is
+    is_settled = True  # whether the scale stays as it is
     is_joint: ClassVar[bool] = False  # whether what a row loses is the sum over several functions
     chooses: ClassVar[Any] = True  # whether errors of quadratics may choose the penalty
+    # What the number is that a name may come with, the first field, and what it is between.
+    number: ClassVar[tuple[str, float, float]] = ("", 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        what, low, high = self.number
+        for first in fields(self)[:1]:
+            if not low < (given := getattr(self, first.name)) < high:
+                such = f"{self.name}:{first.default}"
+                raise ParameterError(f"{what}, not {given:g}; give one such as {such}.")
 
     @property
     def words(self) -> str:
         """The loss as options name it."""
-        return self.name
+        numbers = [getattr(self, each.name) for each in fields(self)[:1]]
+        return ":".join([self.name, *(np.format_float_positional(x, trim="-") for x in numbers)])
 
     @abstractmethod
     def values(self, y: Floats, eta: Floats) -> Floats:
         """Return the loss of every row, (n,)."""
 
     @abstractmethod
-    def derivatives(self, y: Floats, eta: Floats) -> Derivatives:
+    def derivatives(self, y: Floats, eta: Floats) -> tuple[Floats, Floats]:
         """Return the slope and the curvature of every row, (n,)."""
 
     @abstractmethod
@@ -100,7 +106,7 @@ class Loss(ABC):
                 f"{highest:g}; take another loss, or look at the targets with `streamkern inspect`."
             )
 
-    def check_some(self, lowest: float, highest: float) -> None:
+    def check_some(self, lowest: float, highest: float, mean: float) -> None:
         """Raise DataError unless there is something to learn of such targets, too."""
         self.check(lowest, highest)
         if lowest == highest and self.link != "identity":
@@ -108,8 +114,9 @@ class Loss(ABC):
                 f"all targets are {lowest:g}, so there is nothing for the loss {self.words} to "
                 f"learn; look at them with `streamkern inspect`."
             )
-
-
-def digits(number: float) -> str:
-    """Return all digits of a number."""
-    return np.format_float_positional(number, trim="-")
+        if self.link == "log" and not (mean >= 1.0 / _LARGEST and highest <= _LARGEST):
+            raise DataError(
+                f"targets, over their exposures if they have some, are {mean:.2g} on average and "
+                f"up to {highest:.2g}, but the loss {self.words} is for means from "
+                f"{1.0 / _LARGEST:g} to {_LARGEST:g}; give them in other units."
+            )

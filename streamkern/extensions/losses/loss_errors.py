@@ -7,6 +7,7 @@ from scipy.special import logit
 
 from streamkern._typing import Floats
 from streamkern.extensions.losses.loss import Loss
+from streamkern.extensions.losses.loss_names import name_of
 from streamkern.extensions.losses.working_rows import targets_of
 from streamkern.predict.evaluation import PredictionErrors
 from streamkern.sources import Block
@@ -15,13 +16,13 @@ from streamkern.statistics import total
 # Linear functions of means, which are no nearer to the ends than digits tell.
 _LEAST = np.finfo(float).tiny
 _ENDS = np.finfo(float).eps, 1.0 - np.finfo(float).epsneg
-_INVERSES = {
-    "identity": lambda means: means,
-    "sorted": lambda means: means,
-    "log": lambda means: np.log(np.maximum(means, _LEAST)),
-    "logit": lambda means: logit(np.clip(means, *_ENDS)),
-    "softmax": lambda means: logit(np.clip(means, *_ENDS)),  # of the odds against all others
-}
+
+
+def _linear(means: Floats, link: str) -> Floats:
+    """Return the linear functions of means, of classes their odds against all others."""
+    if link == "log":
+        return np.log(np.maximum(means, _LEAST))
+    return logit(np.clip(means, *_ENDS)) if link in ("logit", "softmax") else means
 
 
 class LossErrors(PredictionErrors):
@@ -44,25 +45,20 @@ class LossErrors(PredictionErrors):
     def add(self, rows: Block, predicted: Floats) -> None:
         targets = targets_of(rows, list(self.columns), are_signs=self.are_signs)
         weights = rows.each_weight()
-        etas = _INVERSES[self.link](predicted)
+        etas = _linear(predicted, self.link)
         for k, (loss, y) in enumerate(zip(self.losses, targets.T, strict=True)):
             constant = np.full(len(y), 0.0 if loss.mean_is_best else self.constants[k])
-            self.lost[k] += weights @ loss.plain.values(y, etas[:, k])
-            self.of_constants[k] += weights @ loss.plain.values(y, constant)
+            self.lost[k] += weights @ loss.values(y, etas[:, k])
+            self.of_constants[k] += weights @ loss.values(y, constant)
             with np.errstate(divide="ignore", invalid="ignore"):
                 variance = loss.variance(predicted[:, k])
                 self.pearson[k] += weights @ (np.square(y - predicted[:, k]) / variance)
             self.below[k] += weights @ (y <= predicted[:, k])
         super().add(Block(rows.X, targets, rows.start, rows.weights, rows.rows), predicted)
 
-    def _each(self, sums: Floats) -> Floats:
-        """Return sums over rows by function, or of all functions together."""
-        return sums.sum(keepdims=True) if self.losses[0].is_joint else sums
-
-    @property
-    def loss(self) -> Floats:
-        """The mean loss, (q,), or (1,) of classes."""
-        return self._each(self.lost) / self.weight
+    def each(self, sums: Any) -> Any:
+        """Return sums over rows by function, (q,), or (1,) of all classes together."""
+        return np.sum(sums, keepdims=True) if self.losses[0].is_joint else sums
 
     @property
     def d2(self) -> Floats:
@@ -72,27 +68,34 @@ class LossErrors(PredictionErrors):
         """
         of_best = self.of_constants.copy()
         for k, loss in enumerate(self.losses):
-            mean = float(self.targets.mean[k])
             if loss.mean_is_best:  # the loss is linear in y but for what no eta changes
-                best = loss.constant(np.array([mean]), np.array([self.weight]))
-                ones, twos = (_gain(loss, y, best) for y in (1.0, 2.0))
-                of_best[k] += self.weight * (ones * (2.0 - mean) + twos * (mean - 1.0))
+                mean = np.full(2, self.targets.mean[k])
+                best = loss.constant(mean[:1], np.array([self.weight]))
+                of_best[k] -= self.weight * np.diff(loss.values(mean, np.array([best, 0.0])))[0]
         varies = float(self.targets.maximum[0]) > float(self.targets.minimum[0])
-        lost, of_best = self._each(self.lost), self._each(of_best)
+        lost, of_best = self.each(self.lost), self.each(of_best)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where((of_best > 0) & varies, 1.0 - lost / of_best, 0.0)
 
     def figures(self) -> dict[str, Any]:
         """Return what is said of the losses, numbers for one and lists for several."""
         name, factor = self.losses[0].figure
-        found = {name: factor * self.loss, "d2": self.d2}
+        found = {name: factor * self.each(self.lost) / self.weight, "d2": self.d2}
         if name == "pinball":
             found["coverage"] = self.below / self.weight
-        return {key: values[0].item() if len(values) == 1 else values.tolist()
-                for key, values in found.items()}  # fmt: skip
+        return {key: as_told(values) for key, values in found.items()}
+
+    def facts(self, *, flat: bool) -> dict[str, Any]:  # noqa: ARG002
+        """Return the same of an evaluation, with squared errors; DataError if it cannot be."""
+        lowest, highest = float(self.targets.minimum[0]), float(self.targets.maximum[0])
+        self.losses[0].check(lowest, highest)
+        spread = float(np.sqrt(self.targets.squares[0] / self.weight))
+        squared = {name: as_told(getattr(self, name)) for name in ("rmse", "mae", "r2")}
+        said = {"loss": name_of(self.losses), "baseline": {"rmse": spread}}
+        return self.figures() | squared | said
 
 
-def _gain(loss: Loss, y: float, eta: float) -> float:
-    """Return what a target loses more by eta than by 0."""
-    both = loss.values(np.full(2, y), np.array([eta, 0.0]))
-    return float(both[0] - both[1])
+def as_told(values: Any) -> Any:
+    """Return a number for one function, and a list for several."""
+    found = np.asarray(values).tolist()
+    return found[0] if len(found) == 1 else found

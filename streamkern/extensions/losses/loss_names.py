@@ -1,5 +1,7 @@
 """Losses by the names that options and files have for them."""
 
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from streamkern.errors import ParameterError
@@ -8,42 +10,37 @@ from streamkern.extensions.losses.exponential_families import NAMES, Logistic, T
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.robust_losses import Huber, Quantile
 
-LOSSES: dict[str, type[Loss]] = {each.name: each for each in (Logistic, Tweedie, Huber, Quantile)}
+LOSSES: dict[str, Any] = {each.name: each for each in (Logistic, Tweedie, Huber, Quantile)}
+# Losses that others are to be asked for.
+_OTHERS = {
+    "squared": "the squared loss is that of RandomFeatureRidge, which reads rows once; take it.",
+    "multinomial": "the loss multinomial is of labels; take RandomFeatureClassifier (--classify).",
+}
 LOG_LOSSES = ("logistic", "multinomial")  # of classes, where they are one
-# The one number that a loss may be given, in words.
-_GIVEN = {"tweedie": "power", "huber": "threshold", "quantile": "level"}
 
 
 def losses_of(text: Any) -> tuple[Loss, ...]:
     """Return the loss of a name, or those of several quantiles, or raise ParameterError."""
     name, _, given = str(text).partition(":")
-    for power, known in NAMES.items():
-        if text == known:
-            return (Tweedie(power),)
+    if text in NAMES.values():
+        return tuple(Tweedie(power) for power, known in NAMES.items() if text == known)
+    if name in _OTHERS:
+        raise ParameterError(_OTHERS[name])
     try:
-        kind = LOSSES[name]
-        numbers = [float(number) for number in given.split(",")] if given else []
-        is_known = len(numbers) <= 1 or name == "quantile"
+        kind, numbers = LOSSES[name], [float(each) for each in given.split(",") if given]
+        is_known = not numbers or name == "quantile" or len(numbers) == len(fields(kind)[:1])
     except (KeyError, ValueError):
         is_known = False
-    if name == "squared":
-        raise ParameterError(
-            "the squared loss is that of RandomFeatureRidge, which reads the rows once; take it."
-        )
-    if name == "multinomial":
-        raise ParameterError(
-            "the loss multinomial is of labels; take RandomFeatureClassifier (--classify)."
-        )
-    if not is_known or (numbers and name not in _GIVEN):
+    if not is_known:
         raise ParameterError(f"loss must be one of {FORM}, not {text!r}; give one.")
-    if list(numbers) != sorted(set(numbers)):
+    if numbers != sorted(set(numbers)):
         raise ParameterError(
             f"quantiles must be in ascending order, each once, not {given}; give them so."
         )
-    return tuple(kind(**{_GIVEN[name]: number}) for number in numbers) or (kind(),)
+    return tuple(kind(number) for number in numbers) or (kind(),)
 
 
-def name_of(losses: tuple[Loss, ...]) -> str:
+def name_of(losses: Sequence[Loss]) -> str:
     """Return what options call losses."""
     first, *others = (loss.words for loss in losses)
     return ",".join([first, *(each.partition(":")[2] for each in others)])

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamkern.cli.options import refuse_given
-from streamkern.errors import ParameterError
-from streamkern.extensions.losses import FORM, KINDS
+from streamkern.extensions.losses import FORM, KINDS, exposed_by
 
 if TYPE_CHECKING:
     from streamkern.extensions.losses.fitted_loss import LossRegression
@@ -49,33 +48,20 @@ def problem(options: dict[str, Any], moments: Any) -> "LossRegression | None":  
     from streamkern.extensions.losses.fitted_loss import LossRegression
     from streamkern.extensions.losses.loss_names import losses_of
 
-    column = column_of(options)
-    options["drop"] = () if column is None else column[1:]
-    return LossRegression(losses_of(options["loss"]), exposed=column)
-
-
-def column_of(options: dict[str, Any]) -> tuple[str, str] | None:
-    """Return the kind and the name of the column that options name, if they do."""
-    given = [(kind, options[kind]) for kind in KINDS if options.get(kind)]
-    if len(given) > 1:
-        raise ParameterError(
-            "--offset is the logarithm of an exposure; give it, or --exposure, but not both."
-        )
-    return given[0] if given else None
+    exposed = exposed_by(options)
+    options["drop"] = (exposed or ())[1:]
+    return LossRegression(losses_of(options["loss"]), exposed=exposed)
 
 
 def rows(options: dict[str, Any], model: Any, source: Any) -> Any:
     """Return rows to evaluate as the options and the model have them."""
     if hasattr(model, "exposed"):
-        return model.exposed(source, column_of(options))
+        return model.exposed(source, exposed_by(options))
     refuse_given(KINDS, "is for models of counts, amounts and quantiles; leave it out.")
     return source
 
 
 def check_predictions(options: dict[str, Any], model: Any) -> None:
     """Raise ParameterError if what is asked for is not of models of this kind."""
-    if hasattr(model, "losses"):
-        if options["std"]:
-            model.normal_equations  # noqa: B018  or an error
-        if options["interval"] is not None:
-            model.interval(options["interval"])
+    if options["std"] and hasattr(model, "losses"):
+        model.normal_equations  # noqa: B018  or an error

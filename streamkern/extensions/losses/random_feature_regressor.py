@@ -1,19 +1,19 @@
 """Regression with other losses by random features, as scikit-learn's users meet it."""
 
-from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import RegressorMixin
 
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import DataError
 from streamkern.estimators.conventions import initializer
 from streamkern.estimators.docstrings import documented
 from streamkern.estimators.feature_estimator import FeatureEstimator
 from streamkern.estimators.paths import are_paths
 from streamkern.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.extensions.losses import KINDS
+from streamkern.extensions.losses import exposed_by
 from streamkern.extensions.losses.fitted_loss import NOT_OURS, LossRegression
 from streamkern.extensions.losses.loss_names import losses_of
 from streamkern.runtime.events import job
@@ -58,8 +58,11 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         ]
     )
 
-    def _problem(self) -> LossRegression:
-        return LossRegression(losses_of(self.loss))
+    predict = RandomFeatureRidge.predict
+    predict_to_hdf5 = RandomFeatureRidge.predict_to_hdf5
+
+    def _problem(self, exposed: tuple[str, str] | None = None) -> LossRegression:
+        return LossRegression(losses_of(self.loss), exposed=exposed)
 
     @job("fit")
     def fit(
@@ -91,35 +94,15 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
             What is added to the linear function of each row: for these losses the logarithm of an
             exposure, for huber and quantile a part of y that is known.  Give one of both.
         """
-        how: dict[str, Any] = {"like": like, "checkpoint": checkpoint, "keep_moments": keep_moments}
-        X, given, how["beside"] = _beside(X, y, sample_weight, exposure, offset)
-        problem = replace(self._problem(), exposed=_named(how["beside"]))
-        return self._fit(problem, X, *given, groups, times, **how)
+        X, given, beside, exposed = _beside(X, y, sample_weight, exposure=exposure, offset=offset)
+        how: Any = {"like": like, "checkpoint": checkpoint, "keep_moments": keep_moments}
+        return self._fit(self._problem(exposed), X, *given, groups, times, beside=beside, **how)
 
     def update(self, *_: Any, **__: Any) -> Any:
         """Raise ParameterError: sums are weighted by the coefficients, and are not kept."""
-        self._problem().check_moments(None)
+        self._problem().check_moments()
 
     forget = update
-
-    def predict(self, X: Any, *, return_std: bool = False) -> Any:
-        """Predict means (n,), or quantiles (n,) or (n, k), of rows; lazily of a Dask collection.
-
-        With `return_std` the standard deviations of new targets come too, of distributions.
-        """
-        return self.model_.predict(self._rows(X), return_std=return_std)
-
-    def predict_to_hdf5(
-        self, X: Any, path: str | Path, *, return_std: bool = False, force: bool = False
-    ) -> int:
-        """Predict the rows of a source or an array into the dataset `y_pred` of a new HDF5 file.
-
-        With `return_std`, a dataset `y_std` holds the standard deviations of new targets.  Returned
-        is how many rows were predicted as NaN, because `on_bad_rows` is 'skip'.
-        """
-        source = self._source(X, targets=False)
-        how: Any = {"return_std": return_std, "force": force}
-        return int(self._current_model.predict_to_hdf5(source, path, **how))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -137,9 +120,8 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         offset: Any = None,
     ) -> float:
         """Return the part of the loss of a constant that is explained, D2, in one pass."""
-        beside = {"exposure": exposure, "offset": offset}
-        found = self.evaluate(X, y, sample_weight, **beside)["d2"]
-        return float(sum(found) / len(found)) if isinstance(found, list) else float(found)
+        found = self.evaluate(X, y, sample_weight, exposure=exposure, offset=offset)
+        return float(np.mean(found["d2"]))
 
     def evaluate(
         self,
@@ -161,36 +143,25 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
             are of y / exposure, weighted as in the fit.
         """
         model = self._current_model
-        X, given, beside = _beside(X, y, sample_weight, exposure, offset)
-        source = as_source(*self._tables(X, *given), beside)
-        return model.evaluate(model.exposed(source, _named(beside)))
+        X, given, beside, exposed = _beside(X, y, sample_weight, exposure=exposure, offset=offset)
+        return model.evaluate(model.exposed(as_source(*self._tables(X, *given), beside), exposed))
 
 
-def _beside(X: Any, y: Any, weights: Any, *given: Any) -> tuple[Any, tuple[Any, Any], Any]:
-    """Return rows, their targets and weights, and an exposure or offset by its name, if given."""
-    beside = {kind: each for kind, each in zip(KINDS, given, strict=True) if each is not None}
-    if len(beside) > 1:
-        raise ParameterError(
-            "an offset is the logarithm of an exposure, and rows have one of both; add the "
-            "logarithm to the offset, and leave the exposure out."
+def _beside(X: Any, y: Any, weights: Any, **given: Any) -> tuple[Any, tuple[Any, Any], Any, Any]:
+    """Return rows, targets and weights, and an exposure or offset, by its kind and what it is.
+
+    The kind and the name of the column come last.
+    """
+    exposed = exposed_by(given)
+    if exposed is None:
+        return X, (y, weights), {}, None
+    X, kind, values = unwrapped("X", X), exposed[0], given[exposed[0]]
+    if not (are_paths(X) or isinstance(X, Source)):
+        named = {"y": y, "sample_weight": weights, kind: values}
+        (X, y, weights, values), exposed = with_named_columns(X, **named), (kind, kind)
+    elif not isinstance(values, str):
+        raise DataError(
+            f"the rows are in files, so {kind} is the name of what holds it there, not values; "
+            f"give a name."
         )
-    if not beside:
-        return X, (y, weights), beside
-    X = unwrapped("X", X)
-    if are_paths(X) or isinstance(X, Source):
-        for kind, each in beside.items():
-            if not isinstance(each, str):
-                raise DataError(
-                    f"the rows are in files, so {kind} is the name of what holds it there, not "
-                    f"values; give a name."
-                )
-        return X, (y, weights), beside
-    X, y, weights, *values = with_named_columns(X, y=y, sample_weight=weights, **beside)
-    return X, (y, weights), dict(zip(beside, values, strict=True))
-
-
-def _named(beside: Any) -> tuple[str, str] | None:
-    """Return the kind of a column beside rows, and its name."""
-    for kind, each in beside.items():
-        return kind, each if isinstance(each, str) else kind
-    return None
+    return X, (y, weights), {kind: values}, exposed

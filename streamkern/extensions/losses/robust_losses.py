@@ -7,8 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from streamkern._typing import Floats
-from streamkern.errors import ParameterError
-from streamkern.extensions.losses.loss import Derivatives, Loss, digits
+from streamkern.extensions.losses.loss import Loss
 
 # Of the quantile loss: its first width and its last, over the spread of the residuals, and how many
 # passes have the first.
@@ -35,33 +34,27 @@ class Huber(Loss):
 
     threshold: float = 1.35
     scale: float = 1.0
-    is_settled: bool = False  # type: ignore[misc]
+    is_settled: bool = False
     smallest: float = 0.0  # scale
 
     name, n_facts, mean_is_best, figure = "huber", 3, False, ("huber_loss", 1.0)
-
-    def __post_init__(self) -> None:
-        if not 1.0 < self.threshold < np.inf:
-            raise ParameterError(
-                f"the threshold of a Huber loss is above 1, in units of the scale of residuals, "
-                f"not {self.threshold:g}; give one such as huber:1.35."
-            )
-
-    @property
-    def words(self) -> str:
-        return f"{self.name}:{digits(self.threshold)}"
+    number = (
+        "the threshold of a Huber loss is above 1, in units of the scale of residuals",
+        1.0,
+        np.inf,
+    )
 
     def values(self, y: Floats, eta: Floats) -> Floats:
         z, t = np.abs(y - eta) / self.scale, self.threshold
         inside = np.minimum(z, t)
         return 0.5 * self.scale * (1.0 + inside * (2.0 * z - inside))
 
-    def derivatives(self, y: Floats, eta: Floats) -> Derivatives:
+    def derivatives(self, y: Floats, eta: Floats) -> tuple[Floats, Floats]:
         z, t = (y - eta) / self.scale, self.threshold
         # Beyond the threshold, half the curvature of the parabola that lies above the loss.
         outside = np.abs(z) > t
         curvature = np.where(outside, 0.5 * t / np.maximum(np.abs(z), t), 1.0) / self.scale
-        return Derivatives(-np.clip(z, -t, t), curvature)
+        return (-np.clip(z, -t, t), curvature)
 
     def constant(self, y: Floats, weights: Floats) -> float:
         return quantile_of(y, weights, 0.5)
@@ -103,20 +96,10 @@ class Quantile(Loss):
     wide: int = 0  # passes of the widest that are to come
 
     name, mean_is_best, figure, tolerance = "quantile", False, ("pinball", 1.0), 1e-3
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.level < 1.0:
-            raise ParameterError(
-                f"the level of a quantile is between 0 and 1, not {self.level:g}; give one such as "
-                f"quantile:0.5."
-            )
+    number = "the level of a quantile is between 0 and 1", 0.0, 1.0
 
     @property
-    def words(self) -> str:
-        return f"{self.name}:{digits(self.level)}"
-
-    @property
-    def is_settled(self) -> bool:
+    def is_settled(self) -> bool:  # type: ignore[override]
         return self.width <= self.last
 
     @property
@@ -129,7 +112,7 @@ class Quantile(Loss):
             return self.level * r + np.maximum(-r, 0.0)
         return self.level * r + self.width * np.logaddexp(0.0, -r / self.width)
 
-    def derivatives(self, y: Floats, eta: Floats) -> Derivatives:
+    def derivatives(self, y: Floats, eta: Floats) -> tuple[Floats, Floats]:
         u = (y - eta) / self.width
         below = expit(-u)
         halves = 0.5 * np.maximum(np.abs(u), 1e-6)
@@ -138,7 +121,7 @@ class Quantile(Loss):
             np.maximum(below * (1.0 - below), (_FAR_OFF if self.wide else _LATER) * over)
             / self.width
         )
-        return Derivatives(below - self.level, curvature)
+        return (below - self.level, curvature)
 
     def constant(self, y: Floats, weights: Floats) -> float:
         return quantile_of(y, weights, self.level)
@@ -160,9 +143,7 @@ class Quantile(Loss):
 
 def quantile_of(values: Floats, weights: Floats, level: float) -> float:
     """Return the smallest value that a share of the weights is not above."""
-    order = np.argsort(values)
-    reached = np.searchsorted(np.cumsum(weights[order]), level * weights.sum())
-    return float(values[order][min(reached, len(values) - 1)])
+    return float(np.quantile(values, level, weights=weights, method="inverted_cdf"))
 
 
 def spread_of(residuals: Floats, weights: Floats) -> float:

@@ -117,6 +117,23 @@ def test_what_is_no_exposure_names_its_row(wrong):
         model("huber").fit(X, ETA, offset=np.where(np.arange(N) == 7, np.inf, 1.0))
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore:target 0")
+def test_exposures_of_any_unit_are_right_or_refused():
+    y = TARGETS["poisson"]
+    usual = model("poisson").fit(X, y, exposure=EXPOSURE).predict(X)
+    found = model("poisson").fit(X, y, exposure=1e10 * EXPOSURE).predict(X)
+    assert found * 1e10 == pytest.approx(usual, rel=1e-6)
+    few = np.where(np.arange(N) == y.argmax(), 1e-30, EXPOSURE)
+    for exposure in (1e-30 * EXPOSURE, few):
+        with pytest.raises(DataError, match="give them in other units"):
+            model("poisson").fit(X, y, exposure=exposure)
+
+
+def test_an_exposure_of_another_shape_is_called_by_its_name():
+    with pytest.raises(DataError, match=r"values must have .* but exposure has shape \(2000, 2\)"):
+        model("poisson").fit(X, TARGETS["poisson"], exposure=np.ones((N, 2)))
+
+
 def test_what_is_missing_is_a_bad_row():
     exposure = np.where(np.arange(N) == 7, np.nan, EXPOSURE)
     with pytest.raises(DataError, match="NaN"):

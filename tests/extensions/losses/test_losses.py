@@ -89,11 +89,13 @@ def test_what_is_no_loss_is_refused_in_a_sentence(text):
         ("logistic", (0.0, 2.0), "from 0 to 1"),
         ("logistic", (1.0, 1.0), "all targets are 1"),
         ("poisson", (0.0, 0.0), "all targets are 0"),
+        ("poisson", (0.0, 1e30), "up to 1e.30, but the loss poisson is for means from 1e-24"),
+        ("gamma", (1e-40, 1e-30), "in other units"),
     ],
 )
 def test_targets_that_cannot_be_are_refused(name, ends, words):
     with pytest.raises(DataError, match=words):
-        losses_of(name)[0].check_some(*ends)
+        losses_of(name)[0].check_some(*ends, mean=max(ends))
 
 
 def test_words_have_all_digits():
