@@ -5,19 +5,22 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from streamkern.extensions.gradients.gram import Gram
 from streamkern.extensions.gradients.gram_products import GramProducts
 from streamkern.extensions.gradients.preconditioner import (
     BlockPreconditioner,
     NystroemPreconditioner,
+    orthonormal,
 )
 from streamkern.extensions.gradients.remainder import LeadingPart, Remainder
-from streamkern.extensions.gradients.subspace import Subspace, orthonormal
+from streamkern.extensions.gradients.subspace import Subspace
 from streamkern.features import RandomFourierFeatures, gradients, kernel_diagonal
 from streamkern.features.kernel_map import Combinations
 from streamkern.kernels import Gaussian
 from streamkern.solve.solution import LeadingEquations
 from streamkern.sources import Block
-from streamkern.statistics import Moments, Triangle
+from streamkern.statistics import FoldStatistics, Moments, Triangle
+from streamkern.statistics.folds import block_folds
 
 N, P, D, ALPHA = 200, 2, 24, 0.3
 
@@ -92,16 +95,27 @@ def test_the_preconditioner_is_below_the_matrix_and_equal_where_it_was_tested(
 ):
     gram, _ = gram_of(rows[0], rows[2], feature_map)
     tests = np.linalg.qr(np.random.default_rng(1).standard_normal((D, n_tests)))[0]
-    first = NystroemPreconditioner.of(tests[:, :4], gram @ tests[:, :4], "double")
+    first = NystroemPreconditioner.none(D).extended(tests[:, :4], gram @ tests[:, :4], "double")
     found = first.extended(tests[:, 4:], gram @ tests[:, 4:], "double")
     near = found.vectors @ np.diag(found.values) @ found.vectors.T
     np.testing.assert_allclose(near @ tests, gram @ tests, atol=1e-9)
     assert np.linalg.eigvalsh(gram - near).min() > -1e-9
     columns = np.random.default_rng(2).standard_normal((D, 2))
     solved = np.linalg.solve(near + ALPHA * np.eye(D), columns)
-    np.testing.assert_allclose(found.solve(columns, ALPHA), solved, atol=1e-9)
     each = found.solve(columns, np.array([2 * ALPHA, ALPHA]))
     np.testing.assert_allclose(each[:, 1], solved[:, 1], atol=1e-9)
+
+
+class Dense:
+    """What multiplies vectors with Gram matrices that are there."""
+
+    passes, leading = (), None
+
+    def __init__(self, grams):
+        self.grams = grams
+
+    def products(self, vectors, label, *, by_fold):  # noqa: ARG002  as by passes
+        return {k: gram @ vectors for k, gram in self.grams.items()}
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -113,10 +127,13 @@ def test_systems_in_a_subspace_have_the_residuals_of_those_of_all_features(
     for fold, part in enumerate(halves):
         sums[fold] = Moments(feature_map, 2, precision="double", feature_shift=np.full(D, 0.1))
         sums[fold].update([Block(X[part], y[part], 0, weights[part])])
-    found = Subspace(sums, intercept=intercept)
+    folds = FoldStatistics.of(block_folds(N, 2), sums)
+    grams = Dense({k: part.gram.dense() for k, part in sums.items()})
+    of_folds = Gram(grams, folds, feature_map, intercept=intercept)
+    found = Subspace(of_folds)
     for b in (3, 4):
-        new = found.independent([np.random.default_rng(b).standard_normal((D, b))])
-        found.extend(new, {k: part.gram.dense() @ new for k, part in sums.items()})
+        assert found.grow([np.random.default_rng(b).standard_normal((D, b))])
+    assert not found.grow([found.vectors])
     W = found.vectors
     np.testing.assert_allclose(W.T @ W, np.eye(7), atol=1e-12)
     inside = Combinations(feature_map, W)
@@ -130,7 +147,7 @@ def test_systems_in_a_subspace_have_the_residuals_of_those_of_all_features(
         )
         gram = centred.gram.dense()
         np.testing.assert_allclose(small.gram.dense(), W.T @ gram @ W, atol=1e-9)
-        np.testing.assert_allclose(found.cross(left_out), centred.cross, atol=1e-9)
+        np.testing.assert_allclose(of_folds.cross(left_out), centred.cross, atol=1e-9)
         z = np.linalg.solve(W.T @ gram @ W + ALPHA * np.eye(7), W.T @ centred.cross)
         expected = centred.cross - gram @ W @ z - ALPHA * W @ z
         solutions.append((left_out, ALPHA, z))
@@ -138,7 +155,7 @@ def test_systems_in_a_subspace_have_the_residuals_of_those_of_all_features(
     of_all = found.residuals(*zip(*solutions, strict=True))
     np.testing.assert_allclose(of_all, left, atol=1e-9)
     mean = weights @ feature_map.transform(X) / weights.sum()
-    np.testing.assert_allclose(found.feature_mean * feature_map.scale, mean, atol=1e-12)
+    np.testing.assert_allclose(of_folds.feature_mean * feature_map.scale, mean, atol=1e-12)
 
 
 def test_what_is_left_has_the_degrees_of_freedom_of_equal_eigenvalues_or_fewer():
@@ -153,11 +170,11 @@ def test_what_is_left_has_the_degrees_of_freedom_of_equal_eigenvalues_or_fewer()
 def test_a_block_and_the_rest_bound_the_degrees_of_freedom(rows, feature_map, order):
     gram, _ = gram_of(rows[0], rows[2], feature_map)
     block = LeadingEquations(Triangle.of(gram[:order, :order]), np.zeros(order), 0.0, 0.0)
-    found = LeadingPart(block, np.diagonal(gram)[order:], N).effective_dof(ALPHA)
+    found = LeadingPart(block, np.diagonal(gram)[order:], N, None).effective_dof(ALPHA)
     values = np.linalg.eigvalsh(gram)
     expected = (values / (values + ALPHA)).sum()
     assert found == pytest.approx(expected) if order == D else found > expected
-    few = LeadingPart(block, np.diagonal(gram)[order:], 3).effective_dof(ALPHA)
+    few = LeadingPart(block, np.diagonal(gram)[order:], 3, None).effective_dof(ALPHA)
     assert few == pytest.approx(np.trace(gram) / (np.trace(gram) / 3 + ALPHA))
 
 
