@@ -43,12 +43,7 @@ from streamkern.runtime.matrix_products import product
 from streamkern.runtime.threads import blas_threads
 from streamkern.solvers.base import FoldSums, Solver
 from streamkern.solvers.direct import Direct
-from streamkern.statistics import (
-    FeatureSums,
-    FoldStatistics,
-    dtype_of_features,
-    precision_of_features,
-)
+from streamkern.statistics import FeatureSums, FoldStatistics
 
 # How far the exact solution may still move predictions of the rows: of the model, in standard
 # deviations of the targets; of models without a fold, in units of the least error so far.
@@ -258,14 +253,12 @@ class Search:
 
     def _enlarge_sketch(self) -> bool:
         """Multiply more random vectors, for a better preconditioner; say whether it could."""
-        known, gram, one = self.sketch, self.gram, self.gram.one
+        known, gram = self.sketch, self.gram
         n_more = sketch_size(*gram.shape, known.n_vectors)
         if not n_more:
             return False
-        # Beside a trend, a sketch in single precision would tell little of the field.
-        precision = "double" if trended(gram.feature_map) else one.precision
         with blas_threads(1):
-            more = random_orthonormal(n_more, known.tests).astype(dtype_of_features(precision))
+            more = random_orthonormal(n_more, known.tests)
         images = np.empty_like(more)
         for some in slices(n_more, sketch_at_once(*gram.shape)):
             label = f"sketch-{known.n_vectors + some.stop}"
@@ -273,7 +266,7 @@ class Search:
             with blas_threads(1):
                 images[:, some] = gram.about_means(found, more[:, some])
         with blas_threads(1):
-            self.sketch = known.extended(more, images, precision_of_features(precision))
+            self.sketch = known.extended(more, images)
         return True
 
     def _remainder(self, alpha: float) -> Remainder:
@@ -285,8 +278,7 @@ class Search:
             wanted = [gram.feature_mean, self.sketch.leading(_SHARE * alpha)]
         new = subspace.independent(wanted)
         for some in slices(new.shape[1], step):
-            vectors = np.ascontiguousarray(new[:, some])
-            subspace.extend(vectors, vectors, "leading", keep=False)
+            subspace.extend(new[:, some], "leading", keep=False)
         n_left = self.D - subspace.n_vectors
         n_probes = min(N_PROBES, n_left)
         if not n_probes:

@@ -106,7 +106,7 @@ class Gram:
     def products(self, vectors: Array, label: str, *, by_fold: bool = True) -> dict[int, Floats]:
         """Return G_k V of vectors (D, b) and every fold, or of all rows (0)."""
         with blas_threads(1):
-            turned = apply_r(self.feature_map, vectors).astype(vectors.dtype)
+            turned = apply_r(self.feature_map, vectors.astype(np.float64))
         begun = perf_counter()
         parts = self.way.products(turned, label, by_fold=by_fold)
         self.seconds.append(perf_counter() - begun)

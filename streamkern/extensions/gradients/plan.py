@@ -187,7 +187,7 @@ class IterativeFootprint(Footprint):
         """
         D, sketch = self.n_components, self.sketch
         vectors = most_vectors(D, self.source.n_targets)
-        beside += (24 + 4 * self.itemsize) * D * sketch
+        beside += 56 * D * sketch
         beside += (8 + self.itemsize * (self.n_folds + 1)) * D * vectors
         beside += 8 * (3 * self.n_folds + 3) * (min(sketch, most_leading(D)) + vectors) ** 2
         beside += 64 * sketch**2  # what decomposes the sketch

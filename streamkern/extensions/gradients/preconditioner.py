@@ -16,7 +16,7 @@ from streamkern.solve.eigendecomposition import decomposed
 from streamkern.statistics import Triangle
 
 # Eigenvalues of a sketch below this share of the largest are rounding.
-_ROUNDING = {"single": 1e-6, "double": 1e-13}
+_ROUNDING = 1e-13
 # Vectors of the first sketch and of the largest, and the bytes of that, of vectors of one pass and
 # of the leading eigenvectors.
 _FIRST, _MOST, _BYTES, _AT_ONCE, _LEADING_BYTES = 128, 2048, 1 << 30, 128 << 20, 256 << 20
@@ -39,27 +39,24 @@ class NystroemPreconditioner:
     Frangella, Tropp and Udell (2023), "Randomized Nystroem preconditioning".
     """
 
-    tests: Array  # T
-    images: Array  # G T
+    tests: Floats  # T
+    images: Floats  # G T
     values: Floats  # d, descending
     vectors: Floats  # U (D, r'), orthonormal
 
     @classmethod
     def none(cls, n_components: int) -> Self:
         """Return that of no test vectors."""
-        nothing = np.zeros((n_components, 0), np.float32)  # other vectors keep their precision
-        return cls(nothing, nothing, np.zeros(0), nothing.astype(float))
+        nothing = np.zeros((n_components, 0))
+        return cls(nothing, nothing, np.zeros(0), nothing)
 
-    def extended(self, tests: Array, images: Array, precision: str) -> Self:
+    def extended(self, tests: Floats, images: Floats) -> Self:
         """Return the preconditioner with products of more vectors, orthonormal to the others."""
         tests = np.column_stack([self.tests, tests])
         images = np.column_stack([self.images, images])
-        core = np.zeros((tests.shape[1], images.shape[1]))
-        for some in slices(len(tests), _ROWS):
-            core += product(tests[some].T.astype(float), images[some].astype(float))
-        values, turns = _main(core, precision)
+        values, turns = _main(product(tests.T, images))
         vectors = product(images, turns / np.sqrt(values))
-        values, turns = _main(product(vectors.T, vectors), precision)
+        values, turns = _main(product(vectors.T, vectors))
         turns /= np.sqrt(values)
         for some in slices(len(vectors), _ROWS):  # in place, since they are large
             vectors[some, : len(values)] = product(vectors[some], turns)
@@ -91,10 +88,10 @@ class NystroemPreconditioner:
         return columns / alphas + product(self.vectors, inside)
 
 
-def _main(matrix: Floats, precision: str) -> tuple[Floats, Floats]:
+def _main(matrix: Floats) -> tuple[Floats, Floats]:
     """Return eigenvalues that are no rounding, descending, and their vectors."""
     values, vectors = decomposed((matrix + matrix.T) / 2)
-    kept = values > _ROUNDING[precision] * values.max(initial=0.0)
+    kept = values > _ROUNDING * values.max(initial=0.0)
     return values[kept][::-1], vectors[:, kept][:, ::-1]
 
 

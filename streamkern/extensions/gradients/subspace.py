@@ -56,8 +56,7 @@ class Subspace:
     def grow(self, directions: Iterable[Floats]) -> bool:
         """Add directions, and their products by folds; say whether there were new ones."""
         new = self.independent(directions)
-        # In double, so that residuals fall below what rounding makes of products in single.
-        self.extend(new, new.astype(np.float64), "vectors")
+        self.extend(new, "vectors")
         return new.shape[1] > 0
 
     @blas_threads(1)  # as all that is computed here, so that the number of cores does not matter
@@ -74,14 +73,14 @@ class Subspace:
         new -= product(known, product(known.T, new))
         return orthonormal(new).astype(self.vectors.dtype)
 
-    def extend(self, new: Array, multiplied: Array, what: str, *, keep: bool = True) -> None:
-        """Multiply vectors (D, b), in the precision that they are `multiplied` in, and add them.
+    def extend(self, new: Array, what: str, *, keep: bool = True) -> None:
+        """Multiply vectors (D, b), and add them with their products by folds.
 
         Only residuals need the products later, so that others do not `keep` them.
         """
         if not new.shape[1]:
             return
-        products = self.gram.products(multiplied, f"{what}-{self.n_vectors + new.shape[1]}")
+        products = self.gram.products(new, f"{what}-{self.n_vectors + new.shape[1]}")
         with blas_threads(1):
             before = self.vectors.astype(float, copy=False)
             self.vectors = np.column_stack([self.vectors, new])
