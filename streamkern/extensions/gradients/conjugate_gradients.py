@@ -32,7 +32,7 @@ from streamkern.extensions.gradients.preconditioner import (
     sketch_size,
 )
 from streamkern.extensions.gradients.remainder import Completion, Remainder
-from streamkern.extensions.gradients.subspace import RidgeSystems, Subspace, System
+from streamkern.extensions.gradients.subspace import RidgeSystems, Subspace
 from streamkern.features import FeatureMap, Standardized, combined, trended, unwhitened
 from streamkern.features.base import slices
 from streamkern.models.report_rows import Row
@@ -203,26 +203,27 @@ class Search:
             and self._enlarge_sketch()
         ):
             pass
-        systems = [System(k, i) for k in self.gram.left_out for i in places]
         after = self._step_below(places[0])
-        beside = [] if chosen or after == places[0] else [System(k, after) for k, _ in systems]
-        bounds, directions = self.systems.residuals([*systems, *beside], self.sketch)
-        bounds = bounds[: len(systems)]
-        of_model = np.array([k is None and i in chosen for k, i in systems])
+        beside = [] if chosen or after == places[0] else [after]
+        found = [self.systems.residuals(i, self.sketch) for i in (*places, *beside)]
+        directions = [direction for _, several in found for direction in several]
+        bounds = np.array([own for own, _ in found[: len(places)]])  # (places, systems)
+        of_model = np.zeros(bounds.shape, bool)
+        of_model[:, 0] = [i in chosen for i in places]
         self.bound = float(bounds[of_model].max() if chosen else bounds.max())
-        if len(self.gram.left_out) == 1:
-            return bounds / _MODEL, directions
+        if self.penalty.is_fixed:
+            return np.ravel(bounds / _MODEL), directions
         rough, errors, before = 1.0 if chosen else _ROUGH, self.errors[places], self.before[places]
         least = self.errors[self.tried_from :].min(axis=0)
         # Of too small a penalty errors fall on the way to the solution, and then rise.
         # Hansen (1998), "Rank-deficient and discrete ill-posed problems", section 6.3.
         if not chosen and ((errors > _RISEN * least) & (errors >= before)).all():
-            return np.zeros(len(systems)), directions
+            return np.zeros(bounds.size), directions
         goal = rough * _WITHOUT_FOLD * min(float(least.min()), 1.0)
         changes, tiny = np.abs(before - errors), np.finfo(float).tiny
         change = float((changes / np.maximum(rough * _CHANGE * errors, tiny)).max())
         others = np.maximum(bounds / max(goal, tiny), change)
-        return np.where(of_model, bounds / _MODEL, others), directions
+        return np.where(of_model, bounds / _MODEL, others).ravel(), directions
 
     def _room(self, chosen: list[int]) -> int:
         """Return how many vectors the next pass may multiply."""
@@ -259,14 +260,9 @@ class Search:
             return False
         with blas_threads(1):
             more = random_orthonormal(n_more, known.tests)
-        images = np.empty_like(more)
-        for some in slices(n_more, sketch_at_once(*gram.shape)):
-            label = f"sketch-{known.n_vectors + some.stop}"
-            found = gram.products(more[:, some], label, by_fold=False)[0]
-            with blas_threads(1):
-                images[:, some] = gram.about_means(found, more[:, some])
+        images = gram.products(more, f"sketch-{known.n_vectors + n_more}", by_fold=False)[0]
         with blas_threads(1):
-            self.sketch = known.extended(more, images)
+            self.sketch = known.extended(more, gram.about_means(images, more))
         return True
 
     def _remainder(self, alpha: float) -> Remainder:

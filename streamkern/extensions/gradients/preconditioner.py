@@ -8,9 +8,7 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.features.base import slices, stream
-from streamkern.runtime.lapack import triangular_solution
 from streamkern.runtime.matrix_products import product
-from streamkern.runtime.memory import usable_cores
 from streamkern.solve.cholesky import Cholesky
 from streamkern.solve.eigendecomposition import decomposed
 from streamkern.statistics import Triangle
@@ -81,11 +79,11 @@ class NystroemPreconditioner:
             :, : min(int((self.values > least).sum()), most_leading(len(self.tests)))
         ]
 
-    def solve(self, columns: Floats, alphas: Floats) -> Floats:
-        """Return the preconditioner at a penalty each, times columns (D, k)."""
+    def solve(self, columns: Floats, alpha: float) -> Floats:
+        """Return the preconditioner at a penalty times columns (D, k)."""
         inside = product(self.vectors.T, columns)
-        inside *= 1.0 / (self.values[:, None] + alphas) - 1.0 / alphas
-        return columns / alphas + product(self.vectors, inside)
+        inside *= (1.0 / (self.values + alpha) - 1.0 / alpha)[:, None]
+        return columns / alpha + product(self.vectors, inside)
 
 
 def _main(matrix: Floats) -> tuple[Floats, Floats]:
@@ -106,15 +104,11 @@ class BlockPreconditioner:
         self.block, self.diagonal = block, diagonal
         self._factors: dict[int, Cholesky] = {}
 
-    def solve(self, columns: Floats, alphas: Floats) -> Floats:
-        """Return the preconditioner at a penalty each times columns (D, k)."""
-        found, order = np.empty_like(columns), self.block.order
-        found[order:] = columns[order:] / (self.diagonal[:, None] + alphas)
-        for alpha in np.unique(alphas):
-            mine = np.flatnonzero(alphas == alpha)
-            factor = self._factor(round(math.log(alpha, 4.0)))
-            found[:order, mine] = factor.solve(columns[:order, mine])
-        return found
+    def solve(self, columns: Floats, alpha: float) -> Floats:
+        """Return the preconditioner at a penalty times columns (D, k)."""
+        order, factor = self.block.order, self._factor(round(math.log(alpha, 4.0)))
+        others = columns[order:] / (self.diagonal + alpha)[:, None]
+        return np.concatenate([factor.solve(columns[:order]), others])
 
     def _factor(self, power: int) -> Cholesky:
         if power not in self._factors:
@@ -128,24 +122,12 @@ class BlockPreconditioner:
         return self._factors[power]
 
 
-def orthonormal(vectors: Floats) -> Floats:
-    """Return an orthonormal basis (D, k) of vectors that are far from dependent, for less than QR.
-
-    Fukaya et al. (2014), "CholeskyQR2: a simple and communication-avoiding algorithm for computing
-    a tall-skinny QR factorization on a large-scale parallel system".
-    """
-    for _ in range(2):
-        factor = np.linalg.cholesky(product(vectors.T, vectors))
-        vectors = triangular_solution(factor, vectors.T, n_threads=usable_cores()).T
-    return vectors
-
-
 def random_orthonormal(n_vectors: int, others: Array) -> Floats:
     """Return random orthonormal vectors (D, n), orthogonal to others, which are that too."""
     made = stream(others.shape[1], _STREAM).standard_normal((len(others), n_vectors))
     for _ in range(2):
         made -= product(others, product(others.T, made))
-    return orthonormal(made)
+    return np.linalg.qr(made)[0]
 
 
 def most_leading(n_components: int) -> int:
@@ -159,8 +141,9 @@ def block_bytes(n_components: int) -> int:
 
 
 def sketch_size(n_components: int, n_rows: int, n_known: int = 0) -> int:
-    """Return how many test vectors are added to those that there are; 0 where they are the most."""
-    return min(max(n_known, _FIRST), largest_sketch(n_components, n_rows) - n_known)
+    """Return how many test vectors one pass adds to those that there are; 0 to the most."""
+    left = largest_sketch(n_components, n_rows) - n_known
+    return min(max(n_known, _FIRST), left, sketch_at_once(n_components, n_rows))
 
 
 def largest_sketch(n_components: int, n_rows: int) -> int:

@@ -11,13 +11,13 @@ Saad (2003), "Iterative methods for sparse linear systems", chapters 5 and 6.
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.extensions.gradients.gram import Gram
-from streamkern.extensions.gradients.preconditioner import NystroemPreconditioner, orthonormal
+from streamkern.extensions.gradients.preconditioner import NystroemPreconditioner
 from streamkern.features import FeatureMap, innermost
 from streamkern.features.kernel_map import Combinations
 from streamkern.parameters.penalty_options import PenaltyOptions
@@ -34,8 +34,6 @@ from streamkern.statistics import FeatureSums, Split, Triangle, dtype_of_feature
 
 # New vectors that others leave less of are none.
 _DEPENDENT = 1e-5
-# Of the residuals that are made at once, of which some five copies are in memory.
-_COLUMN_BYTES = 64 << 20
 # Of the squares of targets, what is rounding about their means.
 _ROUNDING = 1e-12
 
@@ -71,7 +69,7 @@ class Subspace:
         kept = values > _DEPENDENT**2
         new = new @ (turns[:, kept] / np.sqrt(values[kept]))
         new -= product(known, product(known.T, new))
-        return orthonormal(new).astype(self.vectors.dtype)
+        return np.linalg.qr(new)[0].astype(self.vectors.dtype)
 
     def extend(self, new: Array, what: str, *, keep: bool = True) -> None:
         """Multiply vectors (D, b), and add them with their products by folds.
@@ -101,31 +99,19 @@ class Subspace:
             made[fold].gram = Triangle.of(self._squares[fold])
         return made
 
-    def residuals(
-        self, left_out: Sequence[int | None], alphas: Floats, coefs: Sequence[Floats]
-    ) -> list[Floats]:
-        """Return C - (G + alpha I) W z of each solution z (r, q), of all rows or without a fold."""
-        every, n_targets = np.column_stack(coefs), coefs[0].shape[1]
+    def residuals(self, alpha: float, coefs: Sequence[Floats]) -> list[Floats]:
+        """Return C - (G + alpha I) W z of the solution z (r, q) of every system at a penalty."""
+        every, (left_out, q) = np.column_stack(coefs), (self.gram.left_out, coefs[0].shape[1])
         products = np.zeros((len(self.vectors), every.shape[1]))
         for fold, own in self._products.items():
-            counted = np.repeat([k != fold for k in left_out], n_targets)
+            counted = np.repeat([k != fold for k in left_out], q)
             products[:, counted] += product(own, every[:, counted])
-        vectors, crosses = (
-            product(self.vectors, every),
-            {k: self.gram.cross(k) for k in {*left_out}},
-        )
+        vectors = product(self.vectors, every)
         several = [np.split(each, len(coefs), axis=1) for each in (products, vectors)]
         return [
-            crosses[k] - self.gram.about_means(image, along, k) - alpha * along
-            for k, alpha, image, along in zip(left_out, alphas, *several, strict=True)
+            self.gram.cross(k) - self.gram.about_means(image, along, k) - alpha * along
+            for k, image, along in zip(left_out, *several, strict=True)
         ]
-
-
-class System(NamedTuple):
-    """The ridge system of all rows (None) or without a fold, at a penalty's place in the grid."""
-
-    left_out: int | None
-    place: int
 
 
 class RidgeSystems:
@@ -177,41 +163,29 @@ class RidgeSystems:
         return sorted({first + int(i) for i in self.penalty.chosen(self._curve(first))})
 
     @blas_threads(1)
-    def residuals(
-        self, systems: Sequence[System], sketch: NystroemPreconditioner
-    ) -> tuple[Floats, list[Floats]]:
-        """Return bounds on what is left to move predictions by, and the directions of that."""
-        n_columns = self.gram.feature_map.n_components * self.gram.one.n_targets
-        step = max(_COLUMN_BYTES // (8 * n_columns), 1)
-        several = [systems[start : start + step] for start in range(0, len(systems), step)]
-        found = [self._residuals_at_once(each, sketch) for each in several]
-        directions = [one for _, some in found for one in some]
-        return np.concatenate([bounds for bounds, _ in found]), directions
+    def residuals(self, place: int, sketch: NystroemPreconditioner) -> tuple[Floats, list[Floats]]:
+        """Return bounds on what is left to move predictions by, and the directions of that.
 
-    def _residuals_at_once(
-        self, systems: Sequence[System], sketch: NystroemPreconditioner
-    ) -> tuple[Floats, list[Floats]]:
-        left_out = [each.left_out for each in systems]
-        alphas, n_targets = self.alphas[[place for _, place in systems]], self.gram.one.n_targets
-        bases = [self._bases[k] for k in left_out]
+        They are of all systems at one place of the grid, (systems,) and a (D, q) for each.
+        """
+        alpha, bases = float(self.alphas[place]), self._bases.values()
         coefs = [
             each.vectors @ (each.spectrum.projections / (each.spectrum.values + alpha)[:, None])
-            for each, alpha in zip(bases, alphas, strict=True)
+            for each in bases
         ]
-        every = np.column_stack(self.subspace.residuals(left_out, alphas, coefs))
-        penalties = np.repeat(alphas, n_targets)
+        every = np.column_stack(self.subspace.residuals(alpha, coefs))
         # Of all rows it is at least the inverse in all directions, and without a fold near it;
         # a leading block is only near it.
-        above = sketch.solve(every, penalties)
-        squares = np.einsum("dq,dq->q", every, above).reshape(len(systems), n_targets)
-        leading = self.gram.way.leading
-        directions = above if leading is None else leading.preconditioner.solve(every, penalties)
+        directions = above = sketch.solve(every, alpha)
+        squares = np.einsum("dq,dq->q", every, above).reshape(len(coefs), -1)
+        if self.gram.way.leading is not None:
+            directions = self.gram.way.leading.preconditioner.solve(every, alpha)
         about_zero = np.array([each.spectrum.target for each in bases])
-        units = np.array([self.gram.variation(k) for k in left_out])
+        units = np.array([self.gram.variation(k) for k in self._bases])
         # Without an intercept a constant target is solved for, too.
         units = np.where(units > _ROUNDING * about_zero, units, about_zero)
         bounds = np.maximum(squares, 0.0) / np.where(units > 0, units, np.inf)
-        return np.sqrt(bounds.max(axis=1)), np.split(directions, len(systems), axis=1)
+        return np.sqrt(bounds.max(axis=1)), np.split(directions, len(coefs), axis=1)
 
     @blas_threads(1)
     def _curve(self, first: int) -> PenaltyCurve:

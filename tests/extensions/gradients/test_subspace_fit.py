@@ -429,7 +429,7 @@ def test_features_that_are_kept_change_no_bit(small_shards, monkeypatch):
         assert solution(source)[0] == expected
         assert sum(read) > 2 * min(room, N * 128 * 4)
         assert made[-1]._taken <= room
-    monkeypatch.setattr(f"{of_store}.os.pwrite", lambda *_: 0)  # the disk is full
+    monkeypatch.setattr(f"{of_store}.os.pwritev", lambda *_: 0)  # the disk is full
     room = 1 << 40
     read.clear()
     assert solution(source)[0] == expected
