@@ -12,8 +12,7 @@
 What follows is as of any other moments.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -37,7 +36,6 @@ from streamkern.features import FeatureMap, Standardized, combined, trended, unw
 from streamkern.features.base import slices
 from streamkern.models.report_rows import Row
 from streamkern.parameters.fit_report import FitReport
-from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.matrix_products import product
 from streamkern.runtime.threads import blas_threads
@@ -82,32 +80,25 @@ class ConjugateGradients(Solver):
             feature_map = unwhitened(drawn)
             empty = first.empty(feature_map)
         found = first.read(empty, feature_map, keep=False)
-        penalty: Any = self.context.penalty
-        with self._products(found.folds) as way:
+        sums, penalty = found.folds, self.context.penalty
+        read = partial(self.context.read, group=self.context.merge_group_of)
+        with FeatureStores(self.context.plan.stored_bytes) as stores:
+            way: Any = ByPasses(read, sums, stores)
+            if own is not None:
+                way = ByTransforms(sums, intercept=intercept)
             with blas_threads(1):
-                gram = Gram(way, found.folds, drawn, intercept=intercept)
+                gram = Gram(way, sums, drawn, intercept=intercept)
             search = Search(gram, penalty)
             folds, completion = search.run()
         facts: FitReport = {"iterations": search.n_iterations, "gradients": search.facts()}
         passes = [*found.passes, *way.passes]
         return FoldSums(folds, folds.empty.feature_map, found.weights, passes, facts, completion)
 
-    @contextmanager
-    def _products(self, sums: FoldStatistics) -> Iterator[ByPasses | ByTransforms]:
-        """Hold what multiplies vectors with the Gram matrices of folds."""
-        context = self.context
-        if context.options.own_solver is not None:
-            yield ByTransforms(sums, intercept=context.options.fit_intercept)
-            return
-        with FeatureStores(context.plan.stored_bytes) as stores:
-            read = partial(context.read, group=context.merge_group_of)
-            yield ByPasses(read, sums, stores)
-
 
 class Search:
     """A subspace that grows until the penalty is chosen and its systems are solved."""
 
-    def __init__(self, gram: Gram, penalty: PenaltyOptions) -> None:
+    def __init__(self, gram: Gram, penalty: Any) -> None:  # `PenaltyOptions`
         self.gram, self.penalty, self.subspace = gram, penalty, Subspace(gram)
         self.D, self.n_targets = gram.feature_map.n_components, gram.one.n_targets
         self.sketch = NystroemPreconditioner.none(self.D)
@@ -129,7 +120,7 @@ class Search:
         penalty, alphas = self.penalty, self.systems.alphas[self.tried_from :]
         if not penalty.is_fixed:
             name = "alpha" if isinstance(penalty.alpha, tuple) else "alphas"
-            penalty = replace(penalty, **{name: tuple(alphas.tolist())})  # type: ignore[arg-type]
+            penalty = replace(penalty, **{name: tuple(alphas.tolist())})
         self.n_vectors = self.subspace.n_vectors
         # Below the floor eigenvalues are rounding, of which a solution takes none.
         least = max(float(self.systems.alphas[min(self.chosen)]), self.systems.floor)
@@ -306,19 +297,18 @@ class Search:
     def _note(self) -> str:
         notes = []
         if not self.is_solved:
-            moved = (
-                f"solutions may still move predictions by {self.bound:.1g} of the targets' "
-                f"deviation, and "
-            )
             finer = ", or double precision (--precision double)"
             finer = finer if self.systems.spectrum.precision == "single" else ""
+            why = f"that hardly falls any more; take larger penalties{finer}."
             if self.n_vectors >= most_vectors(self.D, self.n_targets):
-                notes.append(
-                    f"{moved}{self.n_vectors:,} vectors, the most there are, were multiplied; take "
+                why = (
+                    f"{self.n_vectors:,} vectors, the most there are, were multiplied; take "
                     f"larger penalties, or fewer features by the D x D system (--solver direct)."
                 )
-            else:
-                notes.append(f"{moved}that hardly falls any more; take larger penalties{finer}.")
+            notes.append(
+                f"solutions may still move predictions by {self.bound:.1g} of the targets' "
+                f"deviation, and {why}"
+            )
         if self.limit and self.limit in self.chosen:
             notes.append(
                 f"penalties below {self.systems.alphas[self.limit]:.2g} were not solved, and "
@@ -343,6 +333,5 @@ def gradient_rows(report: FitReport, number: Callable[[Any], str]) -> list[Row]:
         ("left to solve", number(found["bound"])),
         ("deviations", f"{deviations}, {of_others}"),
     ]
-    if found["tried_from"] is not None:
-        rows.append(("penalties tried from", number(found["tried_from"])))
-    return rows
+    first = found["tried_from"]
+    return rows if first is None else [*rows, ("penalties tried from", number(first))]
