@@ -51,8 +51,8 @@ _MODEL, _WITHOUT_FOLD = 8e-6, 5e-4
 _CHANGE = 3e-5
 # On the way down, all that may be so many times as large.
 _ROUGH = 30.0
-# The way down goes by so many times smaller penalties, until errors have risen so many times above
-# the least or are least two steps before, with this share of all vectors that memory allows.
+# On the way down a penalty is so many times smaller than the one before.  The way ends where errors
+# are so many times the least, or the least is two steps back, or this share of all vectors is used.
 _STEP, _RISEN, _OF_WAY_DOWN = 10.0, 1.01, 0.6
 # Eigenvectors are added in the end whose eigenvalue is more than this share of the penalty.
 _SHARE = 0.25
