@@ -63,7 +63,7 @@ EXTENSIONS = {
     ),
     "gradients": Extension(
         solvers={"conjugate gradients": "conjugate_gradients.ConjugateGradients"},
-        rows={"gradients": "subspace_fit.gradient_rows"},
+        rows={"gradients": "conjugate_gradients.gradient_rows"},
     ),
     "integers": Extension(
         names={"IntegerMoments": "integer_moments"}, solvers={"integers": "integer_system.Integers"}

@@ -50,14 +50,15 @@ def ridge_path(
     # Where rows crowd, folds guard the penalty.
     penalty = parameters.penalty
     penalty = penalty.guarded() if moments.crowding_note else penalty
+    completion = moments.completion
     solved = solve_folds(
         folds,
-        moments.completion.penalty_of(penalty),
+        penalty if completion is None else completion.penalty,
         intercept=parameters.fit_intercept,
         sizes=sizes,
         leave_one_out=leaving,
     )
-    solved = moments.completion.completed(solved)
+    solved = solved if completion is None else completion.completed(solved)
     n_components = len(solved.solution.coef)
     if parameters.sparse is not None:
         solved = extension("sparse", "selection").solve_sparse(folds, solved, parameters)

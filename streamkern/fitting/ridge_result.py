@@ -86,7 +86,7 @@ def ridge_result(
 
     errors = squared_errors_of(solved, predictor.linear, source, without_folds, skip_bad_rows=skip)
     intervals, calibrating = _intervals(
-        given.sample if with_intervals and given.completion.is_whole else None,
+        given.sample if with_intervals and given.completion is None else None,
         *(solved, predictor, folds, without_folds),
     )
     cv_rmse, curve = solved.cv_rmse, None if solved.size is None else solved.size.curve
@@ -132,10 +132,9 @@ def ridge_result(
     if trended(predictor.feature_map):
         facts = extension("fields", "asked_trend").trend_facts
         figures |= facts(predictor, equations, given.columns)
-    if not given.completion.is_whole:
-        D: Any = given.completion.n_components
-        figures |= {"solver": "cg", "n_components": D}
-        warned += filter(None, [given.completion.note])
+    if given.completion is not None:
+        figures |= {"solver": "cg", "n_components": given.completion.n_components}
+        warned += filter(None, [report["gradients"]["note"]])
     report = with_seconds(report, **spent) | figures
     report["note"] = " ".join(filter(None, [*warned, *notes]))
     for warning in warned:
@@ -144,7 +143,7 @@ def ridge_result(
         *(given.kernel, options.feature_map, options.scale, options.precision),
         *(figures["alpha"], figures["cv_rmse"], figures["n_components"]),
         sparse_of=figures["sparse_of"],
-        by_gradients=not given.completion.is_whole,
+        by_gradients=given.completion is not None,
         searched=given.search_note is not None,
         rounding_share=share,
         weight_unit=given.weight_unit if errors.source == "moments" else None,

@@ -19,7 +19,6 @@ from streamkern.parameters.template import Template
 from streamkern.predict.support import SupportRows
 from streamkern.registry import extension
 from streamkern.runtime.memory import check_free
-from streamkern.solvers.completion import WHOLE, Completion
 from streamkern.sources.columns import Columns
 from streamkern.sources.target_encoding import NUMBERS, TargetEncoding
 from streamkern.statistics import FeatureSums, FoldStatistics, RowIndex, RowSample, Triangle
@@ -45,7 +44,7 @@ class DataMoments:
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
     crowding_note: str = ""  # where rows crowd, so that folds guard the penalty
-    completion: Completion = WHOLE  # what is added to the solution of conjugate gradients
+    completion: Any = None  # what is added to the solution of conjugate gradients
     support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone
     sample: RowSample | None = None  # of the rows, until rows come or go; not saved
     # Of rounded features: their error in units of a level, and the unit of weights.
@@ -60,7 +59,7 @@ class DataMoments:
 
     def check_whole(self) -> None:
         """Raise ParameterError unless these are the moments of all features."""
-        if not self.completion.is_whole:
+        if self.completion is not None:
             raise ParameterError(
                 "conjugate gradients leave moments of the combinations of features that their "
                 "solution needs, which other rows and penalties have no place in; fit all rows "

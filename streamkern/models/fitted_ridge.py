@@ -331,6 +331,6 @@ class FittedRidge(FittedModel):
     def without_moments(self) -> Self:
         """Return the model without its moments, but for what `partial_fit` goes on from."""
         moments = self.moments
-        if moments is None or not moments.completion.is_whole or moments.nbytes > _MOST_GROWING:
+        if moments is None or moments.completion is not None or moments.nbytes > _MOST_GROWING:
             return replace(self, moments=None)
         return replace(self, moments=None, growing=moments.gathered())

@@ -15,7 +15,6 @@ from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
-from streamkern.solvers.completion import WHOLE, Completion
 from streamkern.statistics import FeatureSums, FoldStatistics, joined_moments, moment_strips
 from streamkern.statistics.folds import Weighting
 
@@ -29,7 +28,8 @@ class FoldSums:
     weights: dict[int, float]  # of the rows of every fold
     passes: Sequence[PassResult[Any]]
     facts: FitReport
-    completion: Completion  # what is added to the solution; nothing but after conjugate gradients
+    # What is added to a solution, where sums are of some combinations of features; else None.
+    completion: Any = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Solver(ABC):
         self._check(weights)
         if n > 1:
             folds = delayed(_joined, *(passed.statistic for passed in passes), name="join")
-        return FoldSums(folds, feature_map, weights, passes, {}, WHOLE)
+        return FoldSums(folds, feature_map, weights, passes, {})
 
     @property
     def _validation(self) -> Any:

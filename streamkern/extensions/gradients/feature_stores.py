@@ -51,26 +51,25 @@ class FeatureStore:
 
     def evaluated(self, block: Hashable, out: Array, made: Iterator[slice]) -> Iterator[slice]:
         """Yield the slices that `made` writes to `out`, read from the file if it has the block."""
-        done = 0
-        if block in self._blocks:
-            place, slices = self._blocks[block]
-            for rows in slices:
-                if not self._read(out[rows], place):
-                    break
-                done, place = rows.stop, place + out[rows].nbytes
-                yield rows
-            else:
-                return
-        begun, slices = self._taken_for(out.nbytes), []
-        following = begun
+        done, (place, slices) = 0, self._blocks.get(block, (0, []))
+        for rows in slices:
+            if not self._moves(os.preadv, out[rows], place):
+                break
+            done, place = rows.stop, place + out[rows].nbytes
+            yield rows
+        if done == len(out):
+            return
+        free, slices = self._taken_for(out.nbytes), []
         for rows in made:
+            if free is not None and not self._moves(
+                os.pwritev, out[rows], free + out[: rows.start].nbytes
+            ):
+                self.most_bytes, free = 0, None  # the disk has no room
             slices.append(rows)
-            if following is not None:
-                following = self._written(out[rows], following)
             if rows.start >= done:
                 yield rows
-        if begun is not None and following is not None:
-            self._blocks[block] = begun, slices
+        if free is not None:
+            self._blocks[block] = free, slices
 
     def _taken_for(self, n_bytes: int) -> int | None:
         """Return where in the file so many bytes go, None where they have no room."""
@@ -89,19 +88,10 @@ class FeatureStore:
                 return self._taken - n_bytes
         return None
 
-    def _written(self, features: Any, place: int) -> int | None:
-        """Write features to a place; return the next, or None if the disk has no room."""
+    def _moves(self, call: Any, features: Array, place: int) -> bool:
+        """Read or write features at a place of the file; say whether all of them were."""
         with timed("features"), suppress(OSError):
-            n_bytes: int = features.nbytes
-            if os.pwrite(self._file.fileno(), features, place) == n_bytes:
-                return place + n_bytes
-        self.most_bytes = 0
-        return None
-
-    def _read(self, features: Any, place: int) -> bool:
-        with timed("features"), suppress(OSError):
-            n_bytes: int = features.nbytes
-            return os.preadv(self._file.fileno(), [features], place) == n_bytes
+            return bool(call(self._file.fileno(), [features], place) == features.nbytes)
         return False
 
 

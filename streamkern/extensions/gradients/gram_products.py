@@ -1,6 +1,6 @@
 """Products of the Gram matrix with some vectors, made without the matrix."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -15,20 +15,19 @@ from streamkern.statistics.work import Work
 
 # Rows of features that are multiplied at once, or as many as there are vectors, if that is more.
 _ROWS = 64
-# They are multiplied by so many features at once: with up to a dozen vectors few, which stay in
-# cache; with more vectors many, since large products take less time in all.
-_FEW, _FEATURES = 12, (1024, 8192)
+# They are multiplied by so many features at once, which stay in cache.
+_FEATURES = 1024
 
 
 class GramProducts(Statistic):
     """Sums of s f (f^T v) over rows of weight s, for vectors v and f = phi / scale - shift.
 
-    Products are made in the precision of the vectors, which may be double where that of the
-    features is single, and summed in double.
+    Products are made in double, so that residuals fall below what rounding makes of products in
+    single; the features are in their precision.
     """
 
     feature_map: FeatureMap  # drawn, of D features
-    vectors: Array  # (D, b)
+    vectors: Floats  # (D, b)
     feature_shift: Floats  # (D,)
     precision: str = "single"  # of the features
     sums: Floats = total("n_vectors", "feature_map.n_components")
@@ -45,7 +44,7 @@ class GramProducts(Statistic):
     @property
     def work(self) -> Work:
         D, b = self.vectors.shape
-        return Work(4.0 * D * b, D, self.vectors.dtype.str)
+        return Work(4.0 * D * b, D, "<f8")
 
     def update(self, blocks: Iterable[Block]) -> None:
         scratch, step = self.scratch or Scratch(), max(_ROWS, self.n_vectors)
@@ -70,31 +69,23 @@ class GramProducts(Statistic):
     def _multiply(self, features: Array, weights: Floats | None, scratch: Scratch) -> Floats:
         """Add products of some rows, by parts of their features that stay in cache.
 
-        In double the shift is taken off the sums in the end, by those of f^T v, which are returned:
-        features less the shift would have digits of single precision.
+        The shift is taken off the sums in the end, by those of f^T v, which are returned: features
+        of single precision less the shift would have lost digits.
         """
-        (n, D), dtype = features.shape, self.vectors.dtype
-        wide = features.dtype != dtype
-        along = np.zeros((n, self.n_vectors), dtype)
-        if dtype == np.float64:
-            along -= self.feature_shift @ self.vectors
-        else:
-            features -= self.feature_shift.astype(dtype)
-        width = _FEATURES[self.n_vectors > _FEW]
-        made = scratch.array("products", (self.n_vectors, min(D, width)), dtype)
+        along = np.zeros((len(features), self.n_vectors)) - self.feature_shift @ self.vectors
+        wide = scratch.array("wide features", (len(features), _FEATURES), np.float64)
+        made = scratch.array("products", (self.n_vectors, _FEATURES), np.float64)
 
-        def part_of(some: slice) -> Array:
-            part = features[:, some]
-            if wide:
-                part = scratch.array("wide features", part.shape, dtype)
+        def parts() -> Iterator[tuple[slice, Array]]:
+            for some in slices(len(self.vectors), _FEATURES):
+                part = wide[:, : some.stop - some.start]
                 np.copyto(part, features[:, some])
-            return part
+                yield some, part
 
-        for some in slices(D, width):
-            along += part_of(some) @ self.vectors[some]
+        for some, part in parts():
+            along += part @ self.vectors[some]
         if weights is not None:
-            along *= weights.astype(dtype)[:, None]
-        for some in slices(D, width):
-            part = part_of(some)
+            along *= weights[:, None]
+        for some, part in parts():
             self.sums[:, some] += np.matmul(along.T, part, out=made[:, : part.shape[1]])
-        return along.sum(axis=0) if dtype == np.float64 else np.zeros(self.n_vectors)
+        return along.sum(axis=0)

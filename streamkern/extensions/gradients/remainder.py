@@ -1,15 +1,19 @@
-"""What sums in a subspace of the features leave out: degrees of freedom, and variances."""
+"""What moments in a subspace of the features leave out: degrees of freedom, and variances."""
 
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.extensions.gradients.preconditioner import BlockPreconditioner
+from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.solve.cholesky import Cholesky
 from streamkern.solve.eigendecomposition import decomposed
-from streamkern.solve.solution import LeadingEquations, NormalEquations, RidgeSolution
+from streamkern.solve.solution import LeadingEquations, NormalEquations
+
+if TYPE_CHECKING:
+    from streamkern.solvers.fold_solution import Solved
 
 
 class Remainder(NamedTuple):
@@ -25,13 +29,10 @@ class Remainder(NamedTuple):
         """
         return self.total / (self.squares / self.total + alpha) if self.total > 0.0 else 0.0
 
-    def completed(
-        self, solution: RidgeSolution, equations: NormalEquations
-    ) -> tuple[RidgeSolution, NormalEquations]:
-        """Return a solution and its equations with the degrees of freedom of all features."""
-        inside = equations.effective_dof
-        dof = [d + self.effective_dof(a) for d, a in zip(inside, equations.alphas, strict=True)]
-        return with_dof(solution, equations, np.array(dof))
+    def completed(self, equations: NormalEquations) -> NormalEquations:
+        """Return equations in the subspace with the degrees of freedom of all features."""
+        more = np.array([self.effective_dof(alpha) for alpha in equations.alphas])
+        return replace(equations, effective_dof=equations.effective_dof + more)
 
 
 class LeadingPart(NamedTuple):
@@ -44,10 +45,7 @@ class LeadingPart(NamedTuple):
     equations: LeadingEquations
     beyond: Floats  # sums of squares of each of the other features
     n_rows: int
-
-    @property
-    def preconditioner(self) -> BlockPreconditioner:
-        return BlockPreconditioner(self.equations.gram, self.beyond)
+    preconditioner: BlockPreconditioner
 
     def effective_dof(self, alpha: float) -> float:
         """Return a bound on tr (G + alpha I)^-1 G: that of its blocks, by concavity.
@@ -63,21 +61,28 @@ class LeadingPart(NamedTuple):
         trace = float(gram.diagonal().sum() + self.beyond.sum())
         return min(found, trace / (trace / self.n_rows + alpha))
 
-    def completed(
-        self, solution: RidgeSolution, equations: NormalEquations
-    ) -> tuple[RidgeSolution, NormalEquations]:
-        """Return a solution and its equations with that bound and those of the leading features."""
+    def completed(self, equations: NormalEquations) -> NormalEquations:
+        """Return equations in the subspace with that bound, and those of the leading features."""
         alphas, places = np.unique(
             np.maximum(equations.alphas, equations.floor), return_inverse=True
         )
         dof = np.array([self.effective_dof(float(alpha)) for alpha in alphas])[places]
-        equations = replace(equations, leading=self.equations)
-        return with_dof(solution, equations, dof + equations.intercept)
+        return replace(equations, leading=self.equations, effective_dof=dof + equations.intercept)
 
 
-def with_dof(
-    solution: RidgeSolution, equations: NormalEquations, dof: Floats
-) -> tuple[RidgeSolution, NormalEquations]:
-    """Return both with other degrees of freedom, (q,)."""
-    own = dof if np.ndim(solution.effective_dof) else float(dof[0])
-    return replace(solution, effective_dof=own), replace(equations, effective_dof=dof)
+@dataclass(frozen=True)
+class Completion:
+    """What is added to a solution in a subspace of D features."""
+
+    n_components: int  # D
+    penalty: PenaltyOptions  # how it is chosen in the subspace
+    rest: Remainder | LeadingPart
+
+    def completed(self, solved: "Solved") -> "Solved":
+        """Return a solution in the subspace with what the moments there do not tell of it."""
+        equations = self.rest.completed(solved.equations)
+        dof = equations.effective_dof
+        own = dof if np.ndim(solved.solution.effective_dof) else float(dof[0])
+        solution = replace(solved.solution, effective_dof=own)
+        sizes = tuple(replace(each, n_components=self.n_components) for each in solved.sizes)
+        return replace(solved, solution=solution, equations=equations, sizes=sizes)

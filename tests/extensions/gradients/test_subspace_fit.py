@@ -14,9 +14,9 @@ import streamkern
 from streamkern import Gaussian, Matern
 from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
 from streamkern.estimators.problems import Regression
-from streamkern.extensions.gradients import gram_passes, preconditioner
+from streamkern.extensions.gradients import gram, preconditioner
 from streamkern.extensions.gradients.feature_stores import FeatureStore
-from streamkern.extensions.gradients.iterative_plan import vectors_at_once
+from streamkern.extensions.gradients.plan import vectors_at_once
 from streamkern.features.base import stream
 from streamkern.models.report_rows import fit_rows
 from streamkern.registry import extension
@@ -94,22 +94,29 @@ def test_errors_that_fall_again_far_below_a_minimum_are_found(seed):
     assert found.report_["cv_rmse"] < 0.1 * y.std()
 
 
+def asked_products(monkeypatch):
+    """Return a list to which every product adds what it is for, and the number of vectors."""
+    asked, products = [], gram.ByPasses.products
+
+    def watched(way, vectors, label, **how):
+        asked.append((label.split("-")[0], vectors.shape[1]))
+        return products(way, vectors, label, **how)
+
+    monkeypatch.setattr(gram.ByPasses, "products", watched)
+    return asked
+
+
 def test_a_sketch_is_multiplied_by_passes_of_few_vectors(monkeypatch):
     X, y = rows()
     options = {"alpha": 1e-3, "n_components": 512}
     expected = ridge(**options).fit(X, y)
-    asked, of_all = [], gram_passes.GramPasses.of_all
-
-    def watched(products, vectors, label):
-        asked.append((label, vectors.shape[1]))
-        return of_all(products, vectors, label)
-
-    monkeypatch.setattr(gram_passes.GramPasses, "of_all", watched)
+    asked = asked_products(monkeypatch)
     monkeypatch.setattr(preconditioner, "_FIRST", 8)
     monkeypatch.setattr(preconditioner, "_AT_ONCE", 8 * 512 * 20)
     found = ridge(**options).fit(X, y)
-    assert max(n for _, n in asked) == 20
-    assert sum(n for _, n in asked) == found.report_["gradients"]["sketch"] >= 64
+    sketched = [n for what, n in asked if what == "sketch"]
+    assert max(sketched) == 20
+    assert sum(sketched) == found.report_["gradients"]["sketch"] >= 64
     assert np.allclose(found.predict(X), expected.predict(X), atol=1e-5)
 
 
@@ -122,13 +129,7 @@ def test_a_sketch_of_few_rows_has_no_more_vectors_and_tells_all_directions():
 
 
 def test_a_pass_has_no_more_vectors_than_are_planned(monkeypatch):
-    asked, of_folds = [], gram_passes.GramPasses.of_folds
-
-    def watched(products, vectors, label):
-        asked.append((label.split("-")[0], vectors.shape[1]))
-        return of_folds(products, vectors, label)
-
-    monkeypatch.setattr(gram_passes.GramPasses, "of_folds", watched)
+    asked = asked_products(monkeypatch)
     X, _ = rows()
     y = np.column_stack(
         [np.sin(k * X[:, 0]) + k * stream(k).standard_normal(N) for k in range(1, 7)]
@@ -210,7 +211,7 @@ def rows_of_one_input():
 
 
 def test_waves_beyond_the_block_take_few_iterations(monkeypatch):
-    monkeypatch.setattr(gram_passes, "LEADING", 128)
+    monkeypatch.setattr(gram, "LEADING", 128)
     X = stream(3).random((20_000, 2))
     y = np.cos(2.0 * np.pi * (X @ [4.0, 3.0])) + 0.1 * stream(4).standard_normal(len(X))
     found, expected = both(
@@ -256,7 +257,7 @@ def check_deviations(found, expected, X, least=0.99, most=1.01):
 
 
 def test_waves_beyond_the_block_make_deviations_larger_in_gaps_too(monkeypatch):
-    monkeypatch.setattr(gram_passes, "LEADING", 128)
+    monkeypatch.setattr(gram, "LEADING", 128)
     X = stream(3).random((3000, 2))
     X = X[(np.abs(X - 0.5) > 0.15).any(axis=1)]
     y = np.cos(2.0 * np.pi * (X @ [4.0, 3.0])) + 0.1 * stream(4).standard_normal(len(X))
@@ -362,7 +363,7 @@ def test_moments_of_all_features_are_refused():
 
 
 def test_a_residual_that_does_not_fall_is_told_with_what_to_do(monkeypatch):
-    monkeypatch.setattr("streamkern.extensions.gradients.gram_passes.GramPasses.patience", 1)
+    monkeypatch.setattr("streamkern.extensions.gradients.gram.ByPasses.patience", 1)
     with pytest.warns(StreamkernWarning, match="solutions may still move predictions"):
         model = ridge(alpha=1e-6).fit(*rows())
     assert model.report_["note"].endswith("hardly falls any more; take larger penalties.")
@@ -428,7 +429,7 @@ def test_features_that_are_kept_change_no_bit(small_shards, monkeypatch):
         assert solution(source)[0] == expected
         assert sum(read) > 2 * min(room, N * 128 * 4)
         assert made[-1]._taken <= room
-    monkeypatch.setattr(f"{of_store}.os.pwrite", lambda *_: 0)  # the disk is full
+    monkeypatch.setattr(f"{of_store}.os.pwritev", lambda *_: 0)  # the disk is full
     room = 1 << 40
     read.clear()
     assert solution(source)[0] == expected
