@@ -403,6 +403,6 @@ def test_rows_of_intervals_are_planned_where_the_model_is_received():
         return plan_system(ArraySource(np.broadcast_to(0.0, (4096, 3)), y), 64, **how)
 
     many = plan(4000)
-    assert many.client_bytes >= 12 * 8 * 4096 * 4000
+    assert many.client_bytes >= 12 * 8 * 2048 * 4000
     assert many.worker_bytes >= many.client_bytes
     assert plan(4000, n_workers=2).client_bytes == many.client_bytes
