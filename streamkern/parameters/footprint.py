@@ -19,6 +19,8 @@ WAITING = 8
 _SQUARES_A_FOLD = 6
 # Matrices of D x q then, and while the whole is solved; and those of a model with its predictor.
 _CROSSES_A_FOLD, _CROSSES, _MODEL_COPIES = 7, 5, 3
+# Rows that intervals are from at the most, and copies of their targets and what is made of these.
+_INTERVAL_ROWS, _INTERVAL_COPIES = 4096, 12
 # Squares of D that a map of landmarks holds, and what turns the sums of a fold.
 _SQUARES_OF_LANDMARKS, _SQUARES_TURNING = 3, 4
 # Interpreter, libraries and Dask's own needs in one process, as measured with some room.
@@ -107,7 +109,14 @@ class Footprint:
     @property
     def sample(self) -> int:
         """The spread sample, with what merging it takes."""
-        return 4 * self.n_sample * (8 * self.source.n_features + 8 * self.source.n_targets + 24)
+        source, rows = self.source, min(self.n_sample, self.source.n_samples)
+        return 4 * rows * (8 * source.n_features + 8 * source.n_targets + 24)
+
+    @property
+    def intervals(self) -> int:
+        """Rows of the sample as they are, predicted and left out, for every target."""
+        rows = min(self.n_sample, self.source.n_samples, _INTERVAL_ROWS)
+        return _INTERVAL_COPIES * 8 * rows * self.source.n_targets
 
     @property
     def map(self) -> int:
@@ -205,6 +214,7 @@ class Footprint:
             self.accumulating(threads, n_strips, n_workers),
             self.solving(threads),
             self.leaving_out(threads),
+            0 if n_workers else self.receiving(),
         )
         return held + (threads + 1) * thread_bytes() + self.is_listed * self.source.n_samples
 
@@ -216,7 +226,7 @@ class Footprint:
         D, n_sums = self.n_components, self.n_folds + 1 if self.indexed else 1
         held = beside + n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
         held += _LISTING_BYTES * self.is_listed * self.source.n_samples
-        model = _MODEL_COPIES * 8 * D * self.source.n_targets
+        model = _MODEL_COPIES * 8 * D * self.source.n_targets + self.intervals
         drawing = drawing_bytes(D) if self.from_rows else 0
         return PROCESS_BYTES + self.map + max(held + model, drawing + self.sample)
 

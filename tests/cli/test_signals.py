@@ -4,6 +4,8 @@ import os
 import signal
 import time
 
+import h5py
+import numpy as np
 import pytest
 from rows_read import python
 
@@ -139,3 +141,24 @@ time.sleep(0.9)
 print('went on')
 """
     assert run(code) == (0, "went on\n")
+
+
+def test_one_signal_is_enough_where_labels_in_a_damaged_heap_are_read_for_ever(tmp_path):
+    path, rng = tmp_path / "a.h5", np.random.default_rng(0)
+    with h5py.File(path, "w") as file:
+        file["X"] = rng.standard_normal((300, 3))
+        labels = np.array(["dear", "cheap"], dtype=object)[rng.integers(0, 2, 300)]
+        file.create_dataset("y", data=labels, dtype=h5py.string_dtype())
+    content = bytearray(path.read_bytes())
+    size = content.index(b"GCOL") + 24  # of the first object of the heap
+    content[size : size + 8] = (2**64 - 16).to_bytes(8, "little")
+    path.write_bytes(content)
+    status, said = run(f"""
+import threading
+from streamkern.cli import main, signals
+signals._PATIENCE = 1.0
+threading.Timer(8.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+main(["fit", {str(path)!r}, "--classify", "--out", {str(tmp_path / "m.h5")!r}])
+""")
+    assert status == 130
+    assert said.endswith("Error: interrupted, while a read did not come back.\n")

@@ -15,6 +15,7 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_fit, plan_system
 from streamkern.registry import extension
 from streamkern.runtime.memory import in_words
+from streamkern.sources import ArraySource
 from streamkern.sources.base import Segment, Source
 
 GB = 1 << 30
@@ -386,3 +387,22 @@ def test_a_shard_of_many_features_takes_minutes_of_one_core():
     rows = {D: plan_system(Described(n=10**9), D).shard_rows for D in (1024, 4096, 16384)}
     assert rows[1024] == rows[4096] == 1 << 20
     assert rows[16384] == 1 << 17
+
+
+def test_a_sample_is_planned_for_no_more_rows_than_there_are():
+    X = np.broadcast_to(0.0, (100, 100_000))
+    how = {"n_workers": 0, "n_threads": 1, "allowed_bytes": 1 << 40}
+    plan = plan_system(ArraySource(X, np.zeros(100)), 64, **how)
+    assert plan.worker_bytes < 2 << 30  # 80 MB of rows
+
+
+def test_rows_of_intervals_are_planned_where_the_model_is_received():
+    def plan(n_targets, n_workers=0):
+        y = np.broadcast_to(0.0, (4096, n_targets))
+        how = {"n_workers": n_workers, "n_threads": 1, "allowed_bytes": 1 << 40}
+        return plan_system(ArraySource(np.broadcast_to(0.0, (4096, 3)), y), 64, **how)
+
+    many = plan(4000)
+    assert many.client_bytes >= 12 * 8 * 2048 * 4000
+    assert many.worker_bytes >= many.client_bytes
+    assert plan(4000, n_workers=2).client_bytes == many.client_bytes

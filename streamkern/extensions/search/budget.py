@@ -126,15 +126,6 @@ class Clock:
         searching = self.seconds - max(min(wide, self.seconds / 2), plain)
         return self.until_end - self.seconds + share * searching
 
-    @property
-    def note(self) -> str:
-        """One sentence where the fit that was asked for takes longer than what is left, else ''."""
-        needed, left = self.slowness * self.reserved[1], max(self.until_end, 0.0)
-        return (needed > left) * (
-            f"the fit to all rows was expected to take {needed:.0f} s, but {left:.0f} s of the "
-            f"budget were left; give more seconds, or fewer components."
-        )
-
     def limit(self, share: float = 1.0) -> TimeLimit:
         return TimeLimit(self.left(share), self.now)
 

@@ -23,7 +23,7 @@ from streamkern.statistics import dtype_of_features
 # Half octaves from the length scale of a metric that are tried at the most.
 _FARTHEST = 6
 # Features that contenders have at the most, and those that they always may have.
-_MOST_COMPONENTS, _FEWEST_COMPONENTS = 4096, 512
+_MOST_COMPONENTS, FEWEST_COMPONENTS = 4096, 512
 # What two trials side by side may take of the seconds.
 _MOST = 0.8
 # Kernels that are added to the best, one at a time; weights are powers of this, up to that one.
@@ -42,9 +42,9 @@ def compare(search: Search, n_components: int, *, adds: bool) -> None:
     first, plain, others = several[0], several[-1], several[1:-1]
     # The best so far, the plain fit and linear ridge are compared whatever time is left.
     always = [*dict.fromkeys([first, plain]), *linear]
-    limit = TimeLimit() if D <= _FEWEST_COMPONENTS else search.ledger.clock.limit()
+    limit = TimeLimit() if D <= FEWEST_COMPONENTS else search.ledger.clock.limit()
     if len(tried := search.try_all(limit, always, D, last=True)) < len(always):
-        D = _FEWEST_COMPONENTS
+        D = FEWEST_COMPONENTS
         tried = search.try_all(TimeLimit(), always, D, last=True)
     if adds:
         tried += _sums(search, first, others, D)
@@ -65,11 +65,11 @@ def _affordable(n_components: int, search: Search) -> int:
     plan, seconds = ledger.plan, ledger.clock.left() / ledger.clock.slowness
     itemsize = dtype_of_features(plan.precision).itemsize
     D = min(n_components, _MOST_COMPONENTS, max(n // 2 * 2, 2) if n < plan.n_rows else n_components)
-    while D > _FEWEST_COMPONENTS and (
+    while D > FEWEST_COMPONENTS and (
         fit_bytes(n, plan.n_features, D, itemsize, K) > plan.allowed_bytes
         or A_TRIAL * fit_seconds(n, plan.n_features, D, K, plan.precision, 1) > _MOST * seconds
     ):
-        D = max(D // 4 * 2, _FEWEST_COMPONENTS)
+        D = max(D // 4 * 2, FEWEST_COMPONENTS)
     return D
 
 

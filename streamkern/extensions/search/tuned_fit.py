@@ -16,7 +16,7 @@ from streamkern.choice.small_fit import ISOTROPIC
 from streamkern.errors import DataError, ParameterError
 from streamkern.estimators.problems import Problem, job_of
 from streamkern.extensions.search.budget import Budget, Clock, Ledger, direct_seconds, run_in_time
-from streamkern.extensions.search.finalists import compare
+from streamkern.extensions.search.finalists import FEWEST_COMPONENTS, compare
 from streamkern.extensions.search.halving import budgeted_rows, halve
 from streamkern.extensions.search.metric_learning import LearntMetric, learnt_metric
 from streamkern.extensions.search.search import Search
@@ -223,7 +223,7 @@ class SearchedFit:
         else:
             halve(search, self.parameters.feature_map if self.maps in (None, AUTO) else None)
         setting = search.best.setting
-        best, late = search.contenders[setting.place], "" if clock is None else clock.note
+        best = search.contenders[setting.place]
         new: Any = {"kernel": setting.stretched(setting.kernel), "feature_map": setting.feature_map}
         new["scale"] = best.scale or context.options.scale
         if learnt is not None:
@@ -233,7 +233,7 @@ class SearchedFit:
             learnt = replace(learnt, place=place)
         if setting.is_linear or not (learnt is None or learnt.rounds):
             new["metric"] = None
-        options = replace(self._in_time(context.options, source, clock), **new)
+        options, late = self._in_time(replace(context.options, **new), source, clock)
         # What comes before, nobody can say.
         tell_of_solution(source, options, context.plan, context.plan_arguments)
         facts: Any = search.report()
@@ -257,18 +257,22 @@ class SearchedFit:
         left = self.begun + self.budget.amount - time.perf_counter()
         return not is_plain and ridge.outcome.cv_rmse is not None and again < left
 
-    def _in_time(self, options: FitOptions, source: Source, clock: Clock | None) -> FitOptions:
-        """Return options with D halved while a fit, at the speed of trials, ends too late."""
-        D: Any = self.parameters.n_components
-        if clock is None or D == AUTO:
-            return options
-        while options.n_components > D:
+    def _in_time(
+        self, options: FitOptions, source: Source, clock: Clock | None
+    ) -> tuple[FitOptions, str]:
+        """Return options with as many features as have time, at the speed of trials, and a note."""
+        asked = self.parameters.for_rows(self.options, source).n_components
+        while clock is not None and options.n_components > FEWEST_COMPONENTS:
             plan = plan_here(source, options, **self.parameters.solution_by_passes(options))
             seconds = clock.slowness * direct_seconds(plan, self.parameters, options)
-            if plan.solves_by_passes or seconds <= clock.until_end:
+            if plan.solves_by_passes or options.is_identity or seconds <= clock.until_end:
                 break
-            options = replace(options, n_components=options.n_components // 2)
-        return options
+            fewer = options.n_components // 4 * 3 // 2 * 2
+            options = replace(options, n_components=max(fewer, FEWEST_COMPONENTS))
+        return options, (options.n_components < asked) * (
+            f"the fit has {options.n_components:,} components, not the {asked:,} that were asked "
+            f"for, to end within the budget; give more seconds."
+        )
 
     def _widened(
         self, options: FitOptions, pairs: list[Any], source: Source

@@ -19,7 +19,14 @@ from streamkern.choice import small_fit
 from streamkern.choice.input_weights import weights_by_descent
 from streamkern.choice.small_fit import N_FOLDS, Cost, Result, SmallFit
 from streamkern.errors import ParameterError
-from streamkern.extensions.search.budget import A_TRIAL, Budget, Clock, Ledger, run_in_time
+from streamkern.extensions.search.budget import (
+    A_TRIAL,
+    Budget,
+    Clock,
+    Ledger,
+    direct_seconds,
+    run_in_time,
+)
 from streamkern.extensions.search.halving import budgeted_rows
 from streamkern.extensions.search.search import configurations
 from streamkern.extensions.search.settings import Setting
@@ -277,16 +284,24 @@ def test_trials_begin_while_they_are_likely_to_end_in_time_and_set_the_clock(few
     assert run_in_time(None, calls, 1.0) == list(range(9))
 
 
-@pytest.mark.parametrize(("slowness", "D"), [(1.0, 256), (1e9, 64)])
-def test_a_fit_has_fewer_features_where_trials_were_slow_but_no_fewer_than_were_asked_for(
-    slowness, D
-):
-    given = Parameters.of(ridge(n_components=64))
+@pytest.mark.parametrize("slowness", [0.5, 6.0, 50.0, 1e9])
+def test_a_fit_has_as_many_features_as_end_in_time_at_the_speed_of_trials(slowness):
+    given = Parameters.of(ridge(n_components=2048))
     choice = SearchedFit(given, kernels=None, maps=None, budget="60s", checkpoint=None)
     clock = Clock(60.0, 0.0, (0.0, 0.0), lambda: 0.0, slowness)
-    options = replace(given.pass_options(), n_components=256)
-    source = as_source(*rows())
-    assert choice._in_time(options, source, clock).n_components == D
+    options = replace(given.pass_options(), n_components=4096)
+    source = as_source(*rows(20_000))
+    found, note = choice._in_time(options, source, clock)
+    D = found.n_components
+    seconds = {
+        n: slowness
+        * direct_seconds(plan_here(source, replace(found, n_components=n)), given, found)
+        for n in (D, min(D * 3 // 2, 4096))
+    }
+    assert D == 4096 or max(seconds.values()) > 60.0
+    assert D == 512 or seconds[D] <= 60.0
+    asked = f"the fit has {D:,} components, not the 2,048 that were asked for, to end within"
+    assert note.startswith(asked) if D < 2048 else not note
 
 
 def test_trials_are_told_as_they_end():
