@@ -59,8 +59,7 @@ def chosen_features(
     A metric is learnt by an extension.
     """
     context = with_guarded_kernel(context, summary)
-    # The first of many rows may say little of an input that matters in others.
-    context, summary = with_chosen_scale(context, summary, weighs=not context.more_to_come)
+    context, summary = with_chosen_scale(context, summary, weighs=True)
     options, learnt = context.options, None
     if isinstance(options.metric, GivenMetric):
         summary = in_given_metric(summary, options.metric)

@@ -182,9 +182,9 @@ def with_metric(options: Mapping[str, Any], feature_map: FeatureMap) -> dict[str
 def metric_facts(standardizer: Standardizer, metric: Any) -> dict[str, Any] | None:
     """Return what a metric says of the inputs, as plain JSON values; None where there is none.
 
-    Of the `columns` that are kept: `importance`, their parts of the trace; `per_unit`, how far
-    apart in the metric two rows are that differ by 1 in one; `eigenvalues`, the largest, as parts
-    of their sum; and `directions`, unit vectors of the first of them.
+    Of the `columns` that are kept: `per_unit`, how far apart in the metric two rows are that differ
+    by 1 in one; `importance`, the same for a deviation, over the sum of all; `eigenvalues`, the
+    largest, as parts of their sum; and `directions`, unit vectors of the first of them.
     """
     if metric is None and standardizer.linear is None:
         return None
@@ -192,15 +192,15 @@ def metric_facts(standardizer: Standardizer, metric: Any) -> dict[str, Any] | No
     kind = _GIVEN if linear is None or linear.ndim == 2 else _WEIGHTS
     matrix = metric_of(linear, np.arange(p), p)
     values, vectors = np.linalg.eigh(matrix)
-    diagonal, directions = np.diagonal(matrix), vectors[:, ::-1].T[:_DIRECTIONS]
+    weights, directions = np.sqrt(np.diagonal(matrix)), vectors[:, ::-1].T[:_DIRECTIONS]
     # Their sign has no meaning: their largest entry is positive.
     largest = np.abs(directions).argmax(axis=1)[:, None]
     directions = directions * np.sign(np.take_along_axis(directions, largest, axis=1))
     return {
         "kind": metric if isinstance(metric, str) else kind,
         "columns": standardizer.columns.tolist(),
-        "importance": (diagonal / diagonal.sum()).tolist(),
-        "per_unit": (np.sqrt(diagonal) / standardizer.deviation).tolist(),
+        "importance": (weights / weights.sum()).tolist(),
+        "per_unit": (weights / standardizer.deviation).tolist(),
         "eigenvalues": (values[::-1] / values.sum())[:_EIGENVALUES].tolist(),
         "directions": directions.tolist(),
     }

@@ -90,13 +90,18 @@ def _cross_validated(report: FitReport, number: Number) -> str:
     return number(report["cv_rmse"]) + more * (few and known)
 
 
+def _tried(report: FitReport, what: str, number: Number) -> str:
+    """Return the errors that something was chosen by, in words, or nothing."""
+    errors: Any = report.get(f"{what}_errors")
+    tried = ", ".join(f"{name} {number(error)}" for name, error in (errors or {}).items())
+    return f"; errors of small fits: {tried}" if tried else ""
+
+
 def _choices(report: FitReport, number: Number) -> Iterator[Row]:
     """Yield the kernel and the scale, with the errors that they were chosen by, if they were."""
     for what in ("kernel", "scale"):
-        errors: Any = report.get(f"{what}_errors")
-        if errors:
-            tried = ", ".join(f"{name} {number(error)}" for name, error in errors.items())
-            yield f"choice of {what}", f"{report[what]}; errors of small fits: {tried}"
+        if tried := _tried(report, what, number):
+            yield f"choice of {what}", f"{report[what]}{tried}"
     if evidence := report.get("kernel_evidence"):
         tried = ", ".join(f"{name} {number(each)}" for name, each in evidence.items())
         yield "choice of kernel", f"{report['kernel']}; evidence a row of windows: {tried}"
@@ -145,12 +150,12 @@ def input_rows(report: FitReport, number: Number = brief) -> tuple[Row, Row]:
 
 
 def _metric_rows(report: FitReport, number: Number) -> list[Row]:
-    metric = report.get("metric")
+    metric, tried = report.get("metric"), _tried(report, "metric", number)
     if not metric:
-        return []
+        return [("metric", f"plain distances{tried}")] if tried else []
     if "kernel_evidence" in report:
         return [("length scales", _turned(report, metric, number))]
-    how, rounds = metric["kind"], metric.get("rounds")
+    how, rounds = f"{metric['kind']}{tried}", metric.get("rounds")
     if rounds:
         kept, is_weighted = (rounds[metric["kept"]].get(name) for name in ("number", "is_weighted"))
         how = f"learnt, round {kept} of {max(each['number'] for each in rounds)}"

@@ -7,6 +7,7 @@ import pytest
 
 from streamkern.choice.input_weights import (
     descent_bytes,
+    descent_rows,
     has_descent,
     objective,
     weights_by_descent,
@@ -113,3 +114,15 @@ def test_a_descent_holds_no_more_than_it_says(kernel, wider):
     tracemalloc.stop()
     said = descent_bytes(500, P * wider)
     assert 0.6 * said < peak < said
+
+
+def test_descents_have_rows_for_their_time_and_memory_and_for_every_input():
+    def rows(*sizes):
+        return descent_rows(*sizes, (500, 3000))
+
+    assert rows(9000, 8, 1e15, 1e15) == 3000
+    assert rows(700, 8, 1e15, 1e15) == 700
+    assert 500 < rows(9000, 8, 3e10, 1e15) < 3000
+    assert rows(9000, 8, 1e9, 1e15) == 0
+    assert 500 < rows(9000, 8, 1e15, 1e8) < 1300
+    assert rows(9000, 8, 1e15, 1e15) > rows(9000, 800, 1e12, 1e15) > 500

@@ -115,7 +115,8 @@ def test_facts_name_inputs_directions_and_their_parts():
     assert facts["kind"] == "learn"
     assert facts["columns"] == [1, 4]
     # M = turn^T diag(9, 1) turn = [[3.88, 3.84], [3.84, 6.12]].
-    assert_close(facts["importance"], [0.388, 0.612])
+    weights = np.sqrt([3.88, 6.12])
+    assert_close(facts["importance"], weights / weights.sum())
     assert_close(facts["per_unit"], [np.sqrt(3.88) / 2.0, np.sqrt(6.12) / 10.0])
     assert_close(facts["eigenvalues"], [0.9, 0.1])
     assert_close(facts["directions"], [[0.6, 0.8], [0.8, -0.6]])

@@ -64,7 +64,7 @@ def test_a_classifier_has_probabilities_and_a_kernel_that_weighs_inputs_needs_no
 
 
 def test_what_a_picture_needs_is_said_in_one_sentence(ax):
-    model = RandomFeatureRidge(n_components=16, alpha=0.1).fit(X, y)
+    model = RandomFeatureRidge("gaussian", n_components=16, alpha=0.1).fit(X, y)
     for draw, message in {
         model.plot.penalty: r"was given, so there is no curve .* fit with alpha='cv'\.",
         model.plot.sizes: "is not known of this model; fit with alpha='cv'",

@@ -292,16 +292,6 @@ def test_two_kernels_have_a_descent_each_and_one_of_two_maps_has_one():
     assert {each["feature_map"] for each in rounds if not each["is_weighted"]} == set(maps)
 
 
-def test_descents_have_rows_for_their_time_and_memory_and_for_every_input():
-    rows = metric_learning._descent_rows
-    assert rows(9000, 8, 1e15, 1e15) == 3000
-    assert rows(700, 8, 1e15, 1e15) == 700
-    assert 500 < rows(9000, 8, 3e10, 1e15) < 3000
-    assert rows(9000, 8, 1e9, 1e15) == 0
-    assert 500 < rows(9000, 8, 1e15, 1e8) < 1300
-    assert rows(9000, 8, 1e15, 1e15) > rows(9000, 800, 1e12, 1e15) > 500
-
-
 def test_weights_have_ten_rows_each_or_no_descent():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((700, 71))

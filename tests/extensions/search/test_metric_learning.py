@@ -115,7 +115,7 @@ def test_weights_of_inputs_find_inputs_and_no_directions():
     assert np.array_equal(learnt.metric_, np.diag(np.diagonal(learnt.metric_)))
     assert set(np.argsort(np.diagonal(learnt.metric_))[-2:]) == {1, 4}
     report = learnt.report_["metric"]
-    assert sum(report["importance"][j] for j in (1, 4)) > 0.95
+    assert sum(report["importance"][j] for j in (1, 4)) > 0.8
     assert report["kind"] == "diagonal"
 
 
