@@ -331,7 +331,7 @@ def plan_fit(
     )
 
     def by_passes() -> Any:
-        needs = extension("gradients", "plan").footprint_of(options.own_solver)
+        needs = extension("gradients", "iterative_plan").footprint_of(options.own_solver)
         return plan_of(needs_of=needs, n_terms=options.n_terms(source.n_features))
 
     if solves_by_passes:

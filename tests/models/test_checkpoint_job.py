@@ -230,7 +230,7 @@ def test_what_a_checkpoint_takes_is_in_the_plan(data, tmp_path, monkeypatch, sol
     monkeypatch.setattr(SavedPass, "write_total", watched)
     needs = Footprint
     if solver == "cg":
-        needs = extension("gradients", "plan").IterativeFootprint
+        needs = extension("gradients", "iterative_plan").IterativeFootprint
     planned = plan_system(opened(data, ""), 128, n_folds=5, needs_of=needs)
     fitted = model("folds by shards", n_components=128, solver=solver)
     fitted.fit(opened(data, ""), checkpoint=tmp_path / "saved")

@@ -24,13 +24,13 @@ PROCESSES = ("worker_bytes", "client_bytes")
 
 def by_passes(name):
     """The memory of conjugate gradients, where they are installed."""
-    return getattr(extension("gradients", "plan"), name)
+    return getattr(extension("gradients", "iterative_plan"), name)
 
 
 def by_sums():
     """The memory of conjugate gradients by sums of waves, where both are installed."""
     own = extension("fields", "toeplitz").Toeplitz
-    return extension("gradients", "plan").footprint_of(own)
+    return extension("gradients", "iterative_plan").footprint_of(own)
 
 
 class Described(Source):
@@ -181,7 +181,7 @@ def test_solving_takes_three_matrices_and_six_for_a_fold_that_is_scored():
     ids=str,
 )
 def test_conjugate_gradients_solve_where_they_cost_less(n, D, given, by_passes):
-    extension("gradients", "plan")
+    extension("gradients", "iterative_plan")
     parameters = Parameters(n_components=D, **given)
     options = parameters.pass_options()
     plans = [

@@ -22,7 +22,7 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.extensions.gradients.feature_stores import FeatureStores
 from streamkern.extensions.gradients.gram import ByPasses, ByTransforms, Gram
-from streamkern.extensions.gradients.plan import most_vectors, vectors_at_once
+from streamkern.extensions.gradients.iterative_plan import most_vectors, vectors_at_once
 from streamkern.extensions.gradients.preconditioner import (
     N_PROBES,
     NystroemPreconditioner,

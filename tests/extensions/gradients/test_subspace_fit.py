@@ -16,7 +16,7 @@ from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
 from streamkern.estimators.problems import Regression
 from streamkern.extensions.gradients import gram, preconditioner
 from streamkern.extensions.gradients.feature_stores import FeatureStore
-from streamkern.extensions.gradients.plan import vectors_at_once
+from streamkern.extensions.gradients.iterative_plan import vectors_at_once
 from streamkern.features.base import stream
 from streamkern.models.report_rows import fit_rows
 from streamkern.registry import extension
