@@ -12,6 +12,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
+from streamkern.choice.guarded_kernel import with_guarded_kernel
 from streamkern.choice.input_weights import (
     DESCENT_TARGETS,
     ROWS_AN_INPUT,
@@ -21,16 +22,15 @@ from streamkern.choice.input_weights import (
 )
 from streamkern.choice.small_fit import TRAINING, HeldOutResult, Sample, SmallFit, far_steps
 from streamkern.choice.time_limit import TimeLimit
-from streamkern.engine.scheduler import compute, compute_all, delayed, scatter
+from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.errors import ParameterError
 from streamkern.features.metric import GivenMetric, metric_of
-from streamkern.kernels import Gaussian, Laplacian, Matern, ShiftInvariantKernel
+from streamkern.kernels import Gaussian, Laplacian, ShiftInvariantKernel
 from streamkern.parameters.cost_estimate import rough_flops_per_second
 from streamkern.parameters.fit_options import CHOICE_ROWS, OF_CATEGORIES, FitOptions
 from streamkern.parameters.parameters import AUTO, FEWEST_ROWS
-from streamkern.passes.column_summary import ColumnSummary, block_of
+from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
-from streamkern.passes.fold_rules import region_folds
 from streamkern.registry import extension
 from streamkern.runtime.threads import blas_threads
 
@@ -40,11 +40,6 @@ _KERNELS = Laplacian(), Gaussian()
 _SCALES = "standard", "robust"
 # Features of the small fits at the most, and half octaves from a kernel's own length scale.
 _COMPONENTS, _STEPS = 1024, (0, -2, 2)
-# What kernels are chosen from where rows crowd: what is rough is not sure of gaps.  How often their
-# length scales are halved at the most, how many are tried at once, and by how much the mean squared
-# error between neighbours may rise for a shorter one.
-_ROUGH, _HALVINGS, _AT_ONCE, _NEXT_TO_NOTHING = (Laplacian(), Matern(1.5)), 8, 2, 1.1
-_CROWDED_COMPONENTS, _ROWS_A_FEATURE = 768, 4
 # Rows of a descent of weights at the least and the most, and its multiply-adds and bytes.
 _DESCENT_ROWS, _DESCENT_FLOPS, _DESCENT_BYTES = (200, 700), 60e9, 40e6
 # What they take of the seconds by the formula, where nothing else runs.
@@ -84,54 +79,6 @@ def in_given_metric(summary: ColumnSummary, metric: GivenMetric) -> ColumnSummar
 def all_at_once(calls: Sequence[Any], **_: Any) -> list[Any]:
     """Make all trials: a search within seconds makes some."""
     return TimeLimit().compute_all(calls)
-
-
-def with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitContext:
-    """Choose an open kernel by regions, where predictions swing far from rows that crowd.
-
-    It is the rough one that predicts best between neighbours.  At long length scales only large
-    penalties keep predictions from swinging where no rows are, and at short ones the kernel does.
-    So length scales are halved while that costs next to nothing, and the shortest of these is
-    taken: of all rows, which are denser than the sample, it costs less still.
-    """
-    options, crowding = context.options, context.crowding
-    if crowding is None or not (crowding.swings and options.chooses_kernel):
-        return context
-    begun, regions = time.perf_counter(), context.fold_rule
-    if context.plan.fold_by != "space":
-        regions = region_folds(summary, options.n_folds, options.random_state)
-    folds = regions.of(block_of(summary.sample.first(CHOICE_ROWS)))
-    if options.scale == AUTO:
-        options = replace(options, scale="standard")
-    m, columns = len(folds), summary.standardizer.columns
-    weights = None if summary.weights is None else summary.weights[:m]
-    with blas_threads(1):  # length scales are part of the result
-        X = summary.standardizer(summary.sample.X[:m])
-        kernels = [each.resolved(X, columns, weights).restricted(columns) for each in _ROUGH]
-    sample: Any = *map(scatter, (X, summary.targets[:m], weights, folds)), True
-    D = max(min(options.n_components, _CROWDED_COMPONENTS, m // _ROWS_A_FEATURE) // 2 * 2, 2)
-    found: list[tuple[int, float, Any]] = []
-    for own in kernels:
-        fit, errors = SmallFit(replace(options, kernel=own), D, m), list[float]()
-        while not errors or (
-            len(errors) < _HALVINGS and errors[-1] <= _NEXT_TO_NOTHING * min(errors)
-        ):
-            halvings = range(len(errors), len(errors) + _AT_ONCE)
-            shorter = [own.stretched(0.5**k) for k in halvings]
-            tried = [(fit.cross_validated, each, *sample) for each in shorter]
-            made = compute_all([delayed(*each, name="crowded-try") for each in tried])
-            errors += [each.relative_mse for each in made]
-            found += zip(halvings, errors[halvings[0] :], shorter, strict=True)
-    most = _NEXT_TO_NOTHING * min(error for _, error, _ in found)
-    cheap = (each for each in found if each[1] <= most)
-    _, _, kernel = min(cheap, key=lambda each: (-each[0], each[1]))
-    by_error = sorted(found, key=itemgetter(1), reverse=True)
-    options = replace(options, kernel=kernel, chooses_kernel=False)
-    return replace(context, options=options).told(
-        scale=options.scale,
-        kernel_errors={each.name: math.sqrt(error) for _, error, each in by_error},
-        seconds={"scale": time.perf_counter() - begun},
-    )
 
 
 def with_chosen_scale(

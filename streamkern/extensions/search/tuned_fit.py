@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from streamkern.choice.sample_choice import in_given_metric, with_chosen_scale, with_guarded_kernel
+from streamkern.choice.guarded_kernel import with_guarded_kernel
+from streamkern.choice.sample_choice import in_given_metric, with_chosen_scale
 from streamkern.choice.small_fit import ISOTROPIC
 from streamkern.errors import DataError, ParameterError
 from streamkern.estimators.problems import Problem, job_of
