@@ -87,7 +87,7 @@ def with_chosen_scale(
     """Choose the scale of inputs and the kernel, if these are open; that of a field is not yet.
 
     The first of either stays unless others are better by more than a standard error.  `make` makes
-    trials, the fewest or more of them.  Where the kernel is open, inputs may have weights.
+    trials, the fewest or more of them.  A fit that `weighs` inputs with an open kernel tries that.
     """
     begun, options = time.perf_counter(), context.options
     is_open = options.chooses_kernel and not options.is_field
@@ -115,7 +115,7 @@ def with_chosen_scale(
         errors = {name: math.sqrt(tried.relative_mse) for name, tried in of_scales.items()}
         facts["scale_errors"] = errors
     if is_open:
-        weighted = _with_weights(scales[scale], options, best, make) if weighs else None
+        weighted = _with_weights(scales[scale], options, best) if weighs else None
         mine = [tried for name, tried in reversed(by_error) if name == scale]
         facts["kernel_errors"] = {each.kernel.name: math.sqrt(each.relative_mse) for each in mine}
         if weighted is not None:
@@ -131,7 +131,7 @@ def with_chosen_scale(
 
 
 def _with_weights(
-    summary: ColumnSummary, options: FitOptions, best: HeldOutResult, make: Any
+    summary: ColumnSummary, options: FitOptions, best: HeldOutResult
 ) -> tuple[GivenMetric, HeldOutResult] | None:
     """Return weights of the inputs by descent, and the best small fit with them.
 
@@ -152,7 +152,7 @@ def _with_weights(
     scales = {options.scale: in_given_metric(summary, metric)}
     own = replace(best.kernel, length_scale="median")
     options = replace(options, kernel=own, chooses_kernel=False)
-    fits = [fit for _, fit in _small_fits(summary, options, scales, make)]
+    fits = [fit for _, fit in _small_fits(summary, options, scales, all_at_once)]
     return metric, min(fits, key=lambda fit: fit.relative_mse)
 
 

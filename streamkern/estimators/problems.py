@@ -30,6 +30,8 @@ from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source, as_source
 
 Rows = tuple[Any, ...]
+# What reports say of how features were chosen.
+_CHOSEN_BY = "kernel_errors", "scale_errors", "metric_errors"
 
 
 class Problem(ABC):
@@ -113,11 +115,14 @@ class Problem(ABC):
         how: Any = {"like": template, "folder": checkpoint, **job.plan_arguments}
         how |= {"target_range": parameters.target_range, "penalty": parameters.penalty}
 
+        chosen_by: dict[str, Any] = {}
+
         def fitted(options: FitOptions, **before: float) -> Any:
             context = planned_fit(source, options, **how)
             tell_of_solution(source, options, context.plan, job.plan_arguments)
             ridge = self.regression(context, parameters)
-            ridge = replace(ridge, report=with_seconds(ridge.report, **before))
+            report = with_seconds(ridge.report, **before) | chosen_by
+            ridge = replace(ridge, report=report)
             return self.made(ridge, source, keep_moments=keep_moments)
 
         is_open = parameters.precision == AUTO and template is None and checkpoint is None
@@ -138,6 +143,8 @@ class Problem(ABC):
                 chosen: Any = {"kernel": outcome.kernel, "scale": outcome.scale}
                 chosen["metric"] = metric_in(model.ridge.feature_map)
                 options = replace(options, chooses_kernel=False, **chosen)
+                report: Any = model.ridge.report
+                chosen_by |= {name: report[name] for name in _CHOSEN_BY if name in report}
         return fitted(replace(options, precision="double"), **spent)
 
     def regression(self, context: FitContext, parameters: Parameters) -> FittedRidge:

@@ -134,7 +134,7 @@ def ridge_result(
         figures |= facts(predictor, equations, given.columns)
     if given.completion is not None:
         figures |= {"solver": "cg", "n_components": given.completion.n_components}
-        warned += filter(None, [report["gradients"]["note"]])
+        warned += filter(None, [given.completion.note])
     report = with_seconds(report, **spent) | figures
     report["note"] = " ".join(filter(None, [*warned, *notes]))
     for warning in warned:

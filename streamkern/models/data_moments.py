@@ -19,6 +19,7 @@ from streamkern.parameters.template import Template
 from streamkern.predict.support import SupportRows
 from streamkern.registry import extension
 from streamkern.runtime.memory import check_free
+from streamkern.solvers.base import Completion
 from streamkern.sources.columns import Columns
 from streamkern.sources.target_encoding import NUMBERS, TargetEncoding
 from streamkern.statistics import FeatureSums, FoldStatistics, RowIndex, RowSample, Triangle
@@ -44,7 +45,7 @@ class DataMoments:
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
     crowding_note: str = ""  # where rows crowd, so that folds guard the penalty
-    completion: Any = None  # what is added to the solution of conjugate gradients
+    completion: Completion | None = None  # after conjugate gradients
     support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone
     sample: RowSample | None = None  # of the rows, until rows come or go; not saved
     # Of rounded features: their error in units of a level, and the unit of weights.

@@ -155,8 +155,10 @@ def _metric_rows(report: FitReport, number: Number) -> list[Row]:
         return [("metric", f"plain distances{tried}")] if tried else []
     if "kernel_evidence" in report:
         return [("length scales", _turned(report, metric, number))]
-    how, rounds = f"{metric['kind']}{tried}", metric.get("rounds")
-    if rounds:
+    rounds = metric.get("rounds")
+    if not rounds:
+        how = f"{metric['kind']}{tried}"
+    else:
         kept, is_weighted = (rounds[metric["kept"]].get(name) for name in ("number", "is_weighted"))
         how = f"learnt, round {kept} of {max(each['number'] for each in rounds)}"
         how += ", from weights by descent" if is_weighted else ""

@@ -11,12 +11,26 @@ from streamkern.engine.scheduler import compute, delayed
 from streamkern.errors import DataError
 from streamkern.features import FeatureMap, Standardized, gram_map
 from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
 from streamkern.statistics import FeatureSums, FoldStatistics, joined_moments, moment_strips
 from streamkern.statistics.folds import Weighting
+
+
+@dataclass(frozen=True)
+class Completion(ABC):
+    """What is added to a solution where sums are of some combinations of features."""
+
+    n_components: int  # of the features
+    penalty: PenaltyOptions  # how it is chosen by these sums
+    note: str  # what to know of the solution
+
+    @abstractmethod
+    def completed(self, solved: Any) -> Any:
+        """Return a solution with what the sums do not tell of it."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +42,7 @@ class FoldSums:
     weights: dict[int, float]  # of the rows of every fold
     passes: Sequence[PassResult[Any]]
     facts: FitReport
-    # What is added to a solution, where sums are of some combinations of features; else None.
-    completion: Any = None
+    completion: Completion | None = None
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,7 @@ def test_integers_have_one_choice(precision):
     again = again.set_params(kernel=model.kernel_, scale=model.report_["scale"]).fit(X, SMOOTH)
     assert again.report_["kernel_parameters"] == model.report_["kernel_parameters"]
     np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-6)
+    assert model.report_["kernel_errors"].keys() == {"gaussian", "laplacian"}
 
 
 def test_of_sparse_rows_the_kernel_is_chosen_and_not_the_scale():

@@ -30,12 +30,13 @@ from streamkern.extensions.gradients.preconditioner import (
     sketch_at_once,
     sketch_size,
 )
-from streamkern.extensions.gradients.remainder import Completion, Remainder
+from streamkern.extensions.gradients.remainder import Remainder, SubspaceCompletion
 from streamkern.extensions.gradients.subspace import RidgeSystems, Subspace
 from streamkern.features import FeatureMap, Standardized, combined, trended, unwhitened
 from streamkern.features.base import slices
 from streamkern.models.report_rows import Row
 from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.matrix_products import product
 from streamkern.runtime.threads import blas_threads
@@ -56,6 +57,8 @@ _ROUGH = 30.0
 _STEP, _RISEN, _OF_WAY_DOWN = 10.0, 1.01, 0.6
 # Eigenvectors are added in the end whose eigenvalue is more than this share of the penalty.
 _SHARE = 0.25
+# The vectors in which a bound must fall by half, beside the iterations.
+_PATIENT_VECTORS = 64
 # A bound that no longer falls, as in single precision, may stay this many times above its goal.
 _NEAR = 10.0
 
@@ -80,7 +83,8 @@ class ConjugateGradients(Solver):
             feature_map = unwhitened(drawn)
             empty = first.empty(feature_map)
         found = first.read(empty, feature_map, keep=False)
-        sums, penalty = found.folds, self.context.penalty
+        penalty: Any = self.context.penalty
+        sums = found.folds
         read = partial(self.context.read, group=self.context.merge_group_of)
         with FeatureStores(self.context.plan.stored_bytes) as stores:
             way: Any = ByPasses(read, sums, stores)
@@ -98,7 +102,7 @@ class ConjugateGradients(Solver):
 class Search:
     """A subspace that grows until the penalty is chosen and its systems are solved."""
 
-    def __init__(self, gram: Gram, penalty: Any) -> None:  # `PenaltyOptions`
+    def __init__(self, gram: Gram, penalty: PenaltyOptions) -> None:
         self.gram, self.penalty, self.subspace = gram, penalty, Subspace(gram)
         self.D, self.n_targets = gram.feature_map.n_components, gram.one.n_targets
         self.sketch = NystroemPreconditioner.none(self.D)
@@ -110,7 +114,7 @@ class Search:
         self.bound, self.is_solved = np.inf, False
         self.errors = self.before = np.empty(0)  # now, and a growth before
 
-    def run(self) -> tuple[FoldStatistics, Completion]:
+    def run(self) -> tuple[FoldStatistics, SubspaceCompletion]:
         """Grow the subspace; return the moments in it, and what these leave out."""
         self._enlarge_sketch()
         with blas_threads(1):
@@ -120,7 +124,7 @@ class Search:
         penalty, alphas = self.penalty, self.systems.alphas[self.tried_from :]
         if not penalty.is_fixed:
             name = "alpha" if isinstance(penalty.alpha, tuple) else "alphas"
-            penalty = replace(penalty, **{name: tuple(alphas.tolist())})
+            penalty = replace(penalty, **{name: tuple(alphas.tolist())})  # type: ignore[arg-type]
         self.n_vectors = self.subspace.n_vectors
         # Below the floor eigenvalues are rounding, of which a solution takes none.
         least = max(float(self.systems.alphas[min(self.chosen)]), self.systems.floor)
@@ -128,11 +132,11 @@ class Search:
         with blas_threads(1):
             made = combined(self.gram.feature_map, self.subspace.vectors.astype(float))
             folds = FoldStatistics.of(self.gram.rule, self.subspace.moments(made))
-        return folds, Completion(self.D, penalty, rest)
+        return folds, SubspaceCompletion(self.D, penalty, self._note(), rest)
 
     def _choose(self) -> None:
         """Solve the systems of penalties until those at the best are solved."""
-        alphas, seen, asked = self.systems.alphas, list[float](), list[int]()
+        alphas, seen, asked = self.systems.alphas, list[tuple[int, float]](), list[int]()
         # Above the largest eigenvalue errors hardly move.
         self.tried_from = min(int(np.searchsorted(alphas, self.systems.largest)), len(alphas) - 1)
         while True:
@@ -140,9 +144,9 @@ class Search:
             self.chosen = chosen or self.chosen
             seen = seen if asked == before else []
             left, directions = self._left(asked, chosen)
-            seen.append(float(left.max()))
+            seen.append((self.subspace.n_vectors, float(left.max())))
             room = self._room(chosen)
-            if seen[-1] <= 1.0 or self.subspace.n_vectors == self.D:
+            if seen[-1][1] <= 1.0 or self.subspace.n_vectors == self.D:
                 is_solved = True
             elif room > 0 and not self._stands_still(seen):
                 farthest = sorted(np.flatnonzero(left > 1.0), key=lambda i: -left[i])
@@ -153,7 +157,7 @@ class Search:
                 self.limit = asked[0] + 1 if room > 0 else self.tried_from
                 continue
             else:
-                self.is_solved = seen[-1] < _NEAR
+                self.is_solved = seen[-1][1] < _NEAR
                 return
             if is_solved:
                 self.tried_from = min(self.tried_from, asked[0])
@@ -224,10 +228,15 @@ class Search:
         at_once = vectors_at_once(len(self.gram.left_out), self.n_targets)
         return min(most - self.subspace.n_vectors, at_once)
 
-    def _stands_still(self, seen: list[float]) -> bool:
-        """Say whether what is left fell by less than half in the last iterations."""
-        patience = self.gram.way.patience
-        return len(seen) > patience and min(seen[-patience:]) > min(seen[:-patience]) / 2
+    def _stands_still(self, seen: list[tuple[int, float]]) -> bool:
+        """Say whether what is left fell by less than half in the last iterations.
+
+        They are so many at least, and of so many vectors: one system has one in an iteration.
+        """
+        few = self.subspace.n_vectors - _PATIENT_VECTORS
+        recent = max(self.gram.way.patience, sum(size > few for size, _ in seen))
+        left = [each for _, each in seen]
+        return len(seen) > recent and min(left[-recent:]) > min(left[:-recent]) / 2
 
     def _grow(self, directions: list[Floats]) -> bool:
         """Add directions to the subspace, and take the systems in it; say whether any were new."""
@@ -291,7 +300,6 @@ class Search:
             "tried_from": None if self.penalty.is_fixed else float(alphas[self.tried_from]),
             "by_sums": not way.passes,
             "seconds_a_pass": float(np.median(self.gram.seconds)),
-            "note": self._note(),
         }
 
     def _note(self) -> str:

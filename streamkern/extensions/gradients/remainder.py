@@ -7,10 +7,10 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.extensions.gradients.preconditioner import BlockPreconditioner
-from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.solve.cholesky import Cholesky
 from streamkern.solve.eigendecomposition import decomposed
 from streamkern.solve.solution import LeadingEquations, NormalEquations
+from streamkern.solvers.base import Completion
 
 if TYPE_CHECKING:
     from streamkern.solvers.fold_solution import Solved
@@ -71,11 +71,9 @@ class LeadingPart(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Completion:
-    """What is added to a solution in a subspace of D features."""
+class SubspaceCompletion(Completion):
+    """What is added to a solution in a subspace of the features."""
 
-    n_components: int  # D
-    penalty: PenaltyOptions  # how it is chosen in the subspace
     rest: Remainder | LeadingPart
 
     def completed(self, solved: "Solved") -> "Solved":

@@ -217,7 +217,7 @@ class FittedLoss(FittedRidge):
 
     def interval(self, level: float) -> Any:
         raise ParameterError(
-            f"intervals of {level:g} are of least squares; fit quantile:Q,Q of their two ends."
+            f"intervals of {100 * level:g}% are of least squares; fit quantile:Q,Q of the two ends."
         )
 
     def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:

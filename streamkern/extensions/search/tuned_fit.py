@@ -263,17 +263,27 @@ class SearchedFit:
     ) -> tuple[FitOptions, str]:
         """Return options with as many features as have time, at the speed of trials, and a note."""
         asked = self.parameters.for_rows(self.options, source).n_components
-        while clock is not None and options.n_components > FEWEST_COMPONENTS:
+        notes = list[str]()
+        while clock is not None and not options.is_identity:
             plan = plan_here(source, options, **self.parameters.solution_by_passes(options))
             seconds = clock.slowness * direct_seconds(plan, self.parameters, options)
-            if plan.solves_by_passes or options.is_identity or seconds <= clock.until_end:
+            left = max(clock.until_end, 0.0)
+            if plan.solves_by_passes or seconds <= left:
+                break
+            if options.n_components <= FEWEST_COMPONENTS:
+                notes.append(
+                    f"the fit was expected to take {seconds:.0f} s, but {left:.0f} s of the budget "
+                    f"were left; give more seconds."
+                )
                 break
             fewer = options.n_components // 4 * 3 // 2 * 2
             options = replace(options, n_components=max(fewer, FEWEST_COMPONENTS))
-        return options, (options.n_components < asked) * (
-            f"the fit has {options.n_components:,} components, not the {asked:,} that were asked "
-            f"for, to end within the budget; give more seconds."
-        )
+        if options.n_components < asked:
+            notes.append(
+                f"the fit has {options.n_components:,} components, not the {asked:,} that were "
+                f"asked for, to end within the budget; give more seconds."
+            )
+        return options, " ".join(notes)
 
     def _widened(
         self, options: FitOptions, pairs: list[Any], source: Source

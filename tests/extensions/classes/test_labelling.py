@@ -129,7 +129,7 @@ def test_files_without_labels_are_refused(tmp_path):
     for y, words in (
         (None, "has no dataset 'y'"),
         (np.zeros(N - 1), "must be equally long"),
-        (np.zeros((N, 2)), "one label a row"),
+        (np.zeros((N, 2)), "one value a row"),
         (np.zeros(N, "c8"), "must hold text, booleans"),
         (np.full(N, b"\xff\xfe"), "are no text in UTF-8"),
     ):

@@ -84,6 +84,16 @@ def test_every_map_has_the_penalty_the_errors_and_the_predictions_of_the_system(
     assert np.allclose(curve["values"], whole["values"][-last:], rtol=1e-3)
 
 
+@pytest.mark.parametrize("alpha", [1e-2, 1e-4])
+def test_one_small_penalty_is_solved_though_bounds_do_not_fall_at_every_step(alpha):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 6))
+    y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] ** 2 + 0.1 * rng.standard_normal(1500)
+    options = {"kernel": Gaussian(1.5), "n_components": 256, "alpha": alpha}
+    found, expected = both((X, y), **options)
+    check_alike(found, expected, X, y, tolerance=1e-3)
+
+
 @pytest.mark.parametrize("seed", [5, 7])
 def test_errors_that_fall_again_far_below_a_minimum_are_found(seed):
     X = np.random.default_rng(seed).standard_normal((200, 1))
@@ -364,6 +374,7 @@ def test_moments_of_all_features_are_refused():
 
 def test_a_residual_that_does_not_fall_is_told_with_what_to_do(monkeypatch):
     monkeypatch.setattr("streamkern.extensions.gradients.gram.ByPasses.patience", 1)
+    monkeypatch.setattr("streamkern.extensions.gradients.conjugate_gradients._PATIENT_VECTORS", 1)
     with pytest.warns(StreamkernWarning, match="solutions may still move predictions"):
         model = ridge(alpha=1e-6).fit(*rows())
     assert model.report_["note"].endswith("hardly falls any more; take larger penalties.")
