@@ -8,7 +8,7 @@ McCullagh and Nelder (1989), "Generalized linear models".
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, fields
+from dataclasses import Field, asdict, dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -42,16 +42,19 @@ class Loss(ABC):
 
     def __post_init__(self) -> None:
         what, low, high = self.number
-        for first in fields(self)[:1]:
-            if not low < (given := getattr(self, first.name)) < high:
-                such = f"{self.name}:{first.default}"
-                raise ParameterError(f"{what}, not {given:g}; give one such as {such}.")
+        numbered = number_of(self)
+        if numbered is not None and not low < (given := getattr(self, numbered.name)) < high:
+            such = f"{self.name}:{numbered.default}"
+            raise ParameterError(f"{what}, not {given:g}; give one such as {such}.")
 
     @property
     def words(self) -> str:
         """The loss as options name it."""
-        numbers = [getattr(self, each.name) for each in fields(self)[:1]]
-        return ":".join([self.name, *(np.format_float_positional(x, trim="-") for x in numbers)])
+        numbered = number_of(self)
+        if numbered is None:
+            return self.name
+        number = np.format_float_positional(getattr(self, numbered.name), trim="-")
+        return f"{self.name}:{number}"
 
     @abstractmethod
     def values(self, y: Floats, eta: Floats) -> Floats:
@@ -120,3 +123,8 @@ class Loss(ABC):
                 f"up to {highest:.2g}, but the loss {self.words} is for means from "
                 f"{1.0 / _LARGEST:g} to {_LARGEST:g}; give them in other units."
             )
+
+
+def number_of(loss: Any) -> Field[Any] | None:
+    """Return the field of the number that the name of a loss, or a class of them, goes with."""
+    return next(iter(fields(loss)), None)

@@ -1,13 +1,12 @@
 """Losses by the names that options and files have for them."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 from streamkern.errors import ParameterError
 from streamkern.extensions.losses import FORM
 from streamkern.extensions.losses.exponential_families import NAMES, Logistic, Tweedie
-from streamkern.extensions.losses.loss import Loss
+from streamkern.extensions.losses.loss import Loss, number_of
 from streamkern.extensions.losses.robust_losses import Huber, Quantile
 
 LOSSES: dict[str, Any] = {each.name: each for each in (Logistic, Tweedie, Huber, Quantile)}
@@ -28,7 +27,8 @@ def losses_of(text: Any) -> tuple[Loss, ...]:
         raise ParameterError(_OTHERS[name])
     try:
         kind, numbers = LOSSES[name], [float(each) for each in given.split(",") if given]
-        is_known = not numbers or name == "quantile" or len(numbers) == len(fields(kind)[:1])
+        is_one = len(numbers) == 1 and number_of(kind) is not None
+        is_known = not numbers or name == "quantile" or is_one
     except (KeyError, ValueError):
         is_known = False
     if not is_known:
