@@ -104,7 +104,8 @@ def with_chosen_scale(
     if few or options.is_identity or not isinstance(options.kernel, ShiftInvariantKernel):
         options = replace(options, chooses_kernel=is_field)
         return replace(context, options=options).told(scale=options.scale), summary
-    fits = list(_small_fits(summary, options, scales, make))
+    sample = Sample.of(summary, CHOICE_ROWS)
+    fits = list(_small_fits(sample, options, scales, make))
     by_error = sorted(fits, key=lambda fit: fit[1].relative_mse)
     # The last of every name is the best.
     of_scales = {name: tried for scale in scales for name, tried in by_error[::-1] if name == scale}
@@ -112,15 +113,13 @@ def with_chosen_scale(
     scale, best = next((fit for fit in by_error if fit[1].beats(first[1])), first)
     facts: dict[str, Any] = {"scale": scale}
     if len(scales) > 1:
-        errors = {name: math.sqrt(tried.relative_mse) for name, tried in of_scales.items()}
-        facts["scale_errors"] = errors
+        facts["scale_errors"] = _errors(of_scales)
     if is_open:
-        weighted = _with_weights(scales[scale], options, best) if weighs else None
+        weighted = _with_weights(sample, scales[scale], options, best) if weighs else None
         mine = [tried for name, tried in reversed(by_error) if name == scale]
-        facts["kernel_errors"] = {each.kernel.name: math.sqrt(each.relative_mse) for each in mine}
+        facts["kernel_errors"] = _errors({each.kernel.name: each for each in mine})
         if weighted is not None:
-            tried = {"plain": best, "weights": weighted[1]}
-            facts["metric_errors"] = {k: math.sqrt(v.relative_mse) for k, v in tried.items()}
+            facts["metric_errors"] = _errors({"plain": best, "weights": weighted[1]})
             if weighted[1].beats(best):
                 metric, best = weighted
                 options = replace(options, metric=metric)
@@ -130,8 +129,13 @@ def with_chosen_scale(
     return replace(context, options=options), scales[scale]
 
 
+def _errors(tried: Mapping[str, HeldOutResult]) -> dict[str, float]:
+    """Return errors over the deviation of the targets."""
+    return {name: math.sqrt(each.relative_mse) for name, each in tried.items()}
+
+
 def _with_weights(
-    summary: ColumnSummary, options: FitOptions, best: HeldOutResult
+    sample: Sample, summary: ColumnSummary, options: FitOptions, best: HeldOutResult
 ) -> tuple[GivenMetric, HeldOutResult] | None:
     """Return weights of the inputs by descent, and the best small fit with them.
 
@@ -139,34 +143,32 @@ def _with_weights(
     """
     standardizer, n_targets = summary.standardizer, summary.targets.shape[1]
     n_groups, p = int(summary.groups.max()) + 1, len(standardizer.columns)
-    n_fitted = int(TRAINING * len(summary.sample.first(CHOICE_ROWS).X))
+    n_fitted = int(TRAINING * len(sample.rows))
     n = descent_rows(n_fitted, p, _DESCENT_FLOPS, _DESCENT_BYTES, _DESCENT_ROWS)
     few = n < max(_DESCENT_ROWS[0], ROWS_AN_INPUT * n_groups)
     if few or n_groups == 1 or n_targets > DESCENT_TARGETS or not has_descent(best.kernel):
         return None
-    weights = None if summary.weights is None else summary.weights[:n]
-    rows, targets = standardizer(summary.sample.X[:n]), summary.targets[:n]
-    given = best.kernel, scatter(rows), targets, weights, summary.groups
+    rows = scatter(standardizer(sample.rows[:n]))
+    given = best.kernel, rows, sample.y, sample.s, summary.groups
     found = compute(delayed(weights_by_descent, *given, name="input-weights"))
     metric = GivenMetric(metric_of(found, standardizer.columns, standardizer.n_features))
     scales = {options.scale: in_given_metric(summary, metric)}
     own = replace(best.kernel, length_scale="median")
     options = replace(options, kernel=own, chooses_kernel=False)
-    fits = [fit for _, fit in _small_fits(summary, options, scales, all_at_once)]
+    fits = [fit for _, fit in _small_fits(sample, options, scales, all_at_once)]
     return metric, min(fits, key=lambda fit: fit.relative_mse)
 
 
 def _small_fits(
-    summary: ColumnSummary, options: FitOptions, scales: Mapping[str, ColumnSummary], make: Any
+    sample: Sample, options: FitOptions, scales: Mapping[str, ColumnSummary], make: Any
 ) -> Iterator[tuple[str, HeldOutResult]]:
     """Return fits to some rows in every scale, with every kernel that is open or the one given."""
-    sample = Sample.of(summary, CHOICE_ROWS)
     D, parts = min(options.n_components, _COMPONENTS), list[Any]()
     for name, scaled in scales.items():
         standardizer, columns = scaled.standardizer, scaled.standardizer.columns
         fit = SmallFit(options, D, len(sample.rows), standardizer, TRAINING)
         with blas_threads(1):  # length scales are part of the result
-            rows, named = standardizer(sample.rows), _kernels(summary, options)
+            rows, named = standardizer(sample.rows), _kernels(sample.rows.shape[1], options)
             kernels = [each.resolved(rows, columns, sample.weights) for each in named]
         for own in (each.restricted(columns) for each in kernels):
             steps = (*_STEPS, *far_steps(own, rows))
@@ -180,13 +182,13 @@ def _small_fits(
     return zip(names, make(several, fewest=fewest, expected=expected), strict=False)
 
 
-def _kernels(summary: ColumnSummary, options: FitOptions) -> list[Any]:
+def _kernels(n_features: int, options: FitOptions) -> list[Any]:
     """Return the kernel, or if it is open those that the map has features of."""
     if not options.chooses_kernel:
         return [options.kernel]
     found = []
     for kernel in _KERNELS:
         with suppress(ParameterError):
-            replace(options, kernel=kernel).check_map(summary.standardizer.n_features)
+            replace(options, kernel=kernel).check_map(n_features)
             found.append(kernel)
     return found or [options.kernel]

@@ -115,13 +115,14 @@ class Problem(ABC):
         how: Any = {"like": template, "folder": checkpoint, **job.plan_arguments}
         how |= {"target_range": parameters.target_range, "penalty": parameters.penalty}
 
-        chosen_by: dict[str, Any] = {}
+        # Of fits before, in other precisions.
+        spent, chosen_by = dict[str, float](), dict[str, Any]()
 
-        def fitted(options: FitOptions, **before: float) -> Any:
+        def fitted(options: FitOptions) -> Any:
             context = planned_fit(source, options, **how)
             tell_of_solution(source, options, context.plan, job.plan_arguments)
             ridge = self.regression(context, parameters)
-            report = with_seconds(ridge.report, **before) | chosen_by
+            report = with_seconds(ridge.report, **spent) | chosen_by
             ridge = replace(ridge, report=report)
             return self.made(ridge, source, keep_moments=keep_moments)
 
@@ -129,10 +130,9 @@ class Problem(ABC):
         if not (is_open and options.has_bounds):
             return fitted(options)
         # The rows are read again where rounding is too much of the error.
-        spent: dict[str, float] = {}
         for precision in ROUNDED if "integers" in installed() else ():
             try:
-                model = fitted(replace(options, precision=precision), **spent)
+                model = fitted(replace(options, precision=precision))
             except OverflowedError:  # double has room for anything
                 break
             if model.ridge.outcome.rounding_share <= LARGEST_SHARE:
@@ -145,7 +145,7 @@ class Problem(ABC):
                 options = replace(options, chooses_kernel=False, **chosen)
                 report: Any = model.ridge.report
                 chosen_by |= {name: report[name] for name in _CHOSEN_BY if name in report}
-        return fitted(replace(options, precision="double"), **spent)
+        return fitted(replace(options, precision="double"))
 
     def regression(self, context: FitContext, parameters: Parameters) -> FittedRidge:
         """Return the regression on the targets of rows, linear in the features."""
