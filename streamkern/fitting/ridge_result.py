@@ -22,11 +22,12 @@ from streamkern.models.held_out_predictors import (
     squared_errors_of,
     unseen,
 )
-from streamkern.models.report_facts import as_stored, facts_of, kernel_facts, sizes_as_dict
+from streamkern.models.report_facts import facts_of, kernel_facts, sizes_as_dict
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.passes.column_summary import block_of
 from streamkern.predict.deviation import without_rows
+from streamkern.predict.evaluation import as_stored
 from streamkern.predict.interval_fit import fitted_intervals
 from streamkern.predict.intervals import Intervals
 from streamkern.predict.predictor import Predictor

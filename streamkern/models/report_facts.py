@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from streamkern._typing import Floats
 from streamkern.engine.reduction import PassResult
 from streamkern.kernels import Kernel, length_scale_of
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.passes.fit_context import FitContext
+from streamkern.predict.evaluation import as_stored
 from streamkern.solve import NormalEquations, RidgeSolution
 from streamkern.solvers.penalty_search import Size
 from streamkern.sources.columns import Columns, columns_of
@@ -41,11 +41,6 @@ def facts_of(solution: RidgeSolution, equations: NormalEquations, flat: bool) ->
         "precision_floor": solution.floor,
         "solver": solution.solver,
     }
-
-
-def as_stored(per_target: Floats, flat: bool) -> Any:
-    """Return a number for a single target that is stored as (n,), else a list."""
-    return float(per_target[0]) if flat else per_target.tolist()
 
 
 def sizes_as_dict(sizes: Sequence[Size], flat: bool) -> dict[str, Any] | None:

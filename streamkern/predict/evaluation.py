@@ -104,14 +104,12 @@ class PredictionErrors(Measure):
 
     def facts(self, *, flat: bool) -> dict[str, Any]:
         """Return what is said of the errors: numbers of flat targets, else lists, and means."""
-        spread = np.sqrt(self.targets.squares / self.weight)
         each = {"rmse": self.rmse, "mae": self.mae, "r2": self.r2}
-        if flat:
-            found: dict[str, Any] = {name: float(values[0]) for name, values in each.items()}
-            return found | {"baseline": {"rmse": float(spread[0])}}
-        found = {f"{name}_mean": float(values.mean()) for name, values in each.items()}
-        found |= {name: values.tolist() for name, values in each.items()}
-        return found | {"baseline": {"rmse": spread.tolist()}}
+        found: dict[str, Any] = {name: as_stored(values, flat) for name, values in each.items()}
+        if not flat:
+            found |= {f"{name}_mean": float(values.mean()) for name, values in each.items()}
+        spread = np.sqrt(self.targets.squares / self.weight)
+        return found | {"baseline": {"rmse": as_stored(spread, flat)}}
 
     def add(self, rows: Block, predicted: Floats) -> None:
         errors = predicted - rows.y
@@ -132,3 +130,8 @@ def r2_of(squared: Floats, columns: ColumnStatistics) -> Floats:
     spread = np.where(columns.constant(0.0), 0.0, columns.squares)[-len(squared) :]
     constant = np.where(squared == 0, 1.0, 0.0)
     return np.where(spread > 0, 1.0 - squared / np.where(spread > 0, spread, 1.0), constant)
+
+
+def as_stored(per_target: Floats, flat: bool) -> Any:
+    """Return a number for a single target that is stored as (n,), else a list."""
+    return float(per_target[0]) if flat else per_target.tolist()

@@ -12,10 +12,10 @@ from streamkern.errors.formatting import listed
 from streamkern.extensions.fields.trend import DEGREES, Trend, Trended
 from streamkern.features import FeatureMap, compress, trended
 from streamkern.kernels import Kernel
-from streamkern.models.report_facts import as_stored
 from streamkern.parameters.fit_options import OF_DISTANCES, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.predict.deviation import roots
+from streamkern.predict.evaluation import as_stored
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import NormalEquations
 from streamkern.sources.columns import MOST_NAMED, Columns, columns_of

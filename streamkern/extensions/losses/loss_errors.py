@@ -9,7 +9,7 @@ from streamkern._typing import Floats
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.loss_names import name_of
 from streamkern.extensions.losses.working_rows import targets_of
-from streamkern.predict.evaluation import PredictionErrors
+from streamkern.predict.evaluation import PredictionErrors, as_stored
 from streamkern.sources import Block
 from streamkern.statistics import total
 
@@ -97,5 +97,4 @@ class LossErrors(PredictionErrors):
 
 def as_told(values: Any) -> Any:
     """Return a number for one function, and a list for several."""
-    found = np.asarray(values).tolist()
-    return found[0] if len(found) == 1 else found
+    return as_stored(np.asarray(values), len(values) == 1)
