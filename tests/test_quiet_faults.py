@@ -19,7 +19,9 @@ def random():
 def test_a_search_without_an_intercept_sees_the_targets_as_they_are(random):
     X = random.normal(size=(300, 4))
     y = 20 + X @ [1, 2, -1, 0.5] + 0.1 * random.normal(size=300)
-    model = RandomFeatureRidge(n_components=128, fit_intercept=False).tune(X, y, budget=20)
+    model = RandomFeatureRidge(n_components=128, fit_intercept=False).tune(
+        X, y, kernels="auto", maps="auto"
+    )
     assert model.score(X, y) > 0.95
 
 

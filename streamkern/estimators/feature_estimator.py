@@ -144,7 +144,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         times: Any = None,
         kernels: Kernel | str | Sequence[Kernel | str] | None = None,
         maps: str | Sequence[str] | None = None,
-        budget: float | str | None = None,
+        budget: str | None = None,
         checkpoint: str | Path | None = None,
         keep_moments: bool = False,
     ) -> Self:
@@ -168,15 +168,13 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         maps : str, sequence of str, or 'auto', optional
             Names as of `feature_map`; by default that alone.  'auto' is orthogonal Fourier
             features, the kernel at landmarks, and a grid of frequencies for up to three inputs.
-        budget : float or str, optional
-            A number of passes, of the work of a fit to all rows, on top of the fit; or time such as
-            '120s', '5m' or '1h' for search and fit, and then the choice depends on the machine.
-            Kernels and maps are 'auto' then, unless they are given; if neither is, linear ridge is
-            tried within time, too.  With passes the sample and the features of trials grow; within
-            time the scale and a metric are chosen, unless they are given, and up to 16 times
-            `n_components`.  By default '1m', but None if kernels, maps, a checkpoint, or another
-            kernel or map than the default are given: then the length scale is chosen, and what is
-            named.
+        budget : str, optional
+            Time such as '120s', '5m' or '1h' for search and fit; the choice then depends on the
+            machine.  Kernels and maps are 'auto', unless they are given; if neither is, linear
+            ridge is tried, too.  The scale and a metric are chosen, unless they are given, and up
+            to 16 times `n_components`.  By default '1m', but None if kernels, maps, a checkpoint,
+            or another kernel or map than the default are given: then the length scale is chosen,
+            and what is named.
         checkpoint, keep_moments
             As in `fit`; the search is made again.
         """

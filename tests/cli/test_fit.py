@@ -29,7 +29,7 @@ def test_datasets_may_have_other_names():
 @pytest.mark.usefixtures("no_reading")
 def test_a_dry_run_of_a_search_plans_for_what_a_budget_tries_and_refuses_what_it_would():
     tune = ("tune", *FIT[1:], "--dry-run")
-    budgeted = report_of(*tune, "--budget", 2)
+    budgeted = report_of(*tune, "--budget", "10s")
     assert budgeted["worker_bytes"] > report_of(*tune, "--map", "iid")["worker_bytes"]
     named = report_of(*tune, "--map", "auto", "--kernel", "auto")
     assert {**budgeted, "allowed_bytes": 0} == {**named, "allowed_bytes": 0}

@@ -156,7 +156,7 @@ def test_classes_are_chosen_and_calibrated_on_other_groups():
 
 def test_a_search_takes_the_folds_of_the_fit():
     X, y, groups, _ = rows()
-    model = ridge(n_components=32).tune(X, y, groups=groups, budget=1)
+    model = ridge(n_components=32).tune(X, y, groups=groups, kernels="auto", maps="auto")
     assert model.report_["fold_by"] == "column:groups"
     assert_errors_are_those_of(
         model.set_params(alpha=GRID), X, y, list(GroupKFold(5).split(X, groups=groups))

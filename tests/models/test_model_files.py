@@ -169,7 +169,7 @@ def test_a_model_comes_back_bit_for_bit(tmp_path, options):
 
 
 def test_every_key_of_a_report_is_listed(fitted):
-    searched = ridge(alpha="cv", sparse="auto").tune(X, Y, budget=0.1)
+    searched = ridge(alpha="cv", sparse="auto").tune(X, Y, maps="iid")
     left = fitted["moments"].forget(X[:5], Y[:5])
     models = [fitted[kind].report_ for kind in ("model", "classifier", "components", "ensemble")]
     page = Path(__file__).parents[2] / "docs" / "reference" / "reports.md"

@@ -1,4 +1,4 @@
-"""The budget of a search, in passes or seconds, and what is spent of it."""
+"""The seconds of a search and of the fit after it, and what is left of them."""
 
 import math
 import re
@@ -7,16 +7,11 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from streamkern.choice.small_fit import N_FOLDS, Result
+from streamkern.choice.small_fit import Result
 from streamkern.choice.time_limit import TimeLimit
 from streamkern.errors import ParameterError
 from streamkern.extensions.search.settings import ADDED
-from streamkern.parameters.cost_estimate import (
-    AT_LANDMARKS,
-    fit_flops,
-    fit_seconds,
-    rough_flops_per_second,
-)
+from streamkern.parameters.cost_estimate import AT_LANDMARKS, fit_seconds
 from streamkern.parameters.fit_options import DIRECT_COMPONENTS, FitOptions
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import Plan, plan_here
@@ -24,7 +19,7 @@ from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-# Of a budget in seconds: what the fit after the search may take, what its D is multiplied by, and
+# What the fit after the search may take, what its D is multiplied by, and
 # the rows a feature that this wants, of the D x D system and of conjugate gradients.
 _FIT_SHARE, _TIMES, _ROWS_A_COMPONENT, _ROWS_BY_PASSES = 0.45, (16, 8, 4, 2), 3, 2
 # What a trial of one thread takes of a fit by the formula, and a fit with calibration of one
@@ -38,35 +33,29 @@ _BESIDE = 0.05
 
 @dataclass(frozen=True)
 class Budget:
-    """Seconds on the clock, or passes: the multiply-adds of a fit to all rows at its D."""
+    """What a search and the fit after it may take."""
 
-    amount: float
-    in_seconds: bool = False
+    seconds: float
 
     @classmethod
     def of(cls, value: Any) -> "Budget | None":
-        """Return the budget that a number of passes or a text such as '5m' stands for."""
-        if value is None or isinstance(value, Budget):
-            return value
-        found = re.fullmatch(r"\s*([0-9.eE+-]+)\s*([smh]?)\s*", str(value))
+        """Return the budget that a text such as '5m' stands for."""
+        if value is None:
+            return None
+        found = re.fullmatch(r"\s*([0-9.eE+-]+)\s*([smh])\s*", str(value))
         try:
-            amount = float(found[1]) if found and not isinstance(value, bool) else math.nan
+            amount = float(found[1]) if found else math.nan
         except ValueError:
             amount = math.nan
         if not found or not 0 < amount < math.inf:
             raise ParameterError(
-                f"a budget is a positive number of passes, such as 10, or of seconds, minutes or "
-                f"hours, such as '120s', '5m' or '1h', not {value!r}; give one of these."
+                f"a budget is a positive number of seconds, minutes or hours, such as '120s', '5m' "
+                f"or '1h', not {value!r}; give one of these."
             )
-        return cls(amount * _SECONDS.get(found[2], 1.0), bool(found[2]))
+        return cls(amount * _SECONDS[found[2]])
 
     def __str__(self) -> str:
-        return f"{self.amount:g}{'s' * self.in_seconds}"
-
-    @property
-    def seconds(self) -> float:
-        """The seconds, or 0 of passes."""
-        return self.amount * self.in_seconds
+        return f"{self.seconds:g}s"
 
     def components(self, parameters: Parameters, options: FitOptions, source: Source) -> int:
         """Return so many times D as rows, memory and a share of the seconds are enough for."""
@@ -77,7 +66,7 @@ class Budget:
             fewest = _ROWS_BY_PASSES if plan.solves_by_passes else _ROWS_A_COMPONENT
             enough = plan.fits and fewest * times * D <= n
             enough = enough and (times * D <= DIRECT_COMPONENTS or plan.solves_by_passes)
-            if enough and direct_seconds(plan, parameters, options) <= _FIT_SHARE * self.amount:
+            if enough and direct_seconds(plan, parameters, options) <= _FIT_SHARE * self.seconds:
                 return times * D
         return D
 
@@ -89,7 +78,7 @@ class Budget:
         asked = options if D == AUTO else replace(options, n_components=D)
         plans = [plan_here(source, o, **parameters.solution_by_passes(o)) for o in (options, asked)]
         wide, plain = (direct_seconds(plan, parameters, options) for plan in plans)
-        return Clock(self.amount, begun, (wide, _PLAIN * plain), perf_counter)
+        return Clock(self.seconds, begun, (wide, _PLAIN * plain), perf_counter)
 
 
 def direct_seconds(plan: Any, parameters: Parameters, options: FitOptions) -> float:
@@ -126,6 +115,15 @@ class Clock:
         searching = self.seconds - max(min(wide, self.seconds / 2), plain)
         return self.until_end - self.seconds + share * searching
 
+    def measure(self, tried: Sequence[Result], plan: Plan) -> None:
+        """Leave a direct fit more of the seconds if the first trial of one kernel took more."""
+        several = (a for a in tried if not a.setting.is_linear and a.setting.metric != ADDED)
+        one = next(several, None)
+        if one is not None and not plan.solves_by_passes:
+            sizes = one.n_rows, plan.n_features, one.n_components, one.n_folds
+            expected = A_TRIAL * fit_seconds(*sizes, plan.precision, 1)
+            self.slowness = max(sum(one.cost) / expected, 1.0)
+
     def limit(self, share: float = 1.0) -> TimeLimit:
         return TimeLimit(self.left(share), self.now)
 
@@ -158,70 +156,3 @@ def run_in_time(
         if expected:  # seconds of these by the formula
             clock.slowness = max(taken / (expected + _BESIDE), 1.0)
     return made
-
-
-class Ledger:
-    """What a search has spent of its budget, in passes by formula; None pays for everything."""
-
-    def __init__(
-        self, budget: Budget | None, plan: Plan, spent: float = 0.0, clock: Clock | None = None
-    ) -> None:
-        self.budget: Any = budget
-        self.clock: Any = clock
-        self.plan, self._spent = plan, spent  # multiply-adds before
-        self._flops, self._begun = 0.0, perf_counter()
-
-    @property
-    def passes(self) -> float:
-        """The multiply-adds of all that was spent, over those of the pass."""
-        return (self._spent + self._flops) / self.plan.flops
-
-    @property
-    def seconds(self) -> float:
-        return perf_counter() - self._begun
-
-    @property
-    def fewest(self) -> int:
-        """How many trials are made whatever they take."""
-        return 0 if self._flops else 1
-
-    def pay(self, tried: Sequence[Result]) -> None:
-        for each in tried:
-            self._flops += self._flops_of(each.n_rows, each.n_components, each.n_folds)
-
-    def measure(self, tried: Sequence[Result]) -> None:
-        """Leave a direct fit more of the seconds if the first trial of one kernel took more."""
-        plan = self.plan
-        one = next(
-            (a for a in tried if not a.setting.is_linear and a.setting.metric != ADDED), None
-        )
-        if self.clock is not None and one is not None and not plan.solves_by_passes:
-            sizes = one.n_rows, plan.n_features, one.n_components, one.n_folds
-            expected = A_TRIAL * fit_seconds(*sizes, plan.precision, 1)
-            self.clock.slowness = max(sum(one.cost) / expected, 1.0)
-
-    def payable(self, sizes: Sequence[int], n_rows: int, n_folds: int) -> list[int]:
-        """Return the first rungs whose equal parts of the budget pay for two trials on the last."""
-        plan, left = self.plan, list(sizes)
-        flops = self.budget.amount * plan.flops - self._spent
-        if self.clock is not None:
-            seconds = self.clock.left() / self.clock.slowness
-            flops = seconds * plan.n_slots * rough_flops_per_second(plan.precision)
-        while len(left) > 1 and 2 * self._flops_of(n_rows, left[-1], n_folds) > flops / len(left):
-            left.pop()
-        return left
-
-    def affordable(
-        self, n_trials: int, n_rows: int, n_components: int, share: float, n_folds: int = N_FOLDS
-    ) -> int:
-        """Return how many of some trials a share of the passes pays for: of the first, one."""
-        if self.budget is None or self.clock is not None:
-            return n_trials
-        room = share * self.budget.amount
-        a_trial = self._flops_of(n_rows, n_components, n_folds) / self.plan.flops
-        # A budget that is meant for so many trials pays for them, whatever the rounding.
-        number = int((room - self.passes) / a_trial + 1e-9)
-        return max(min(number, n_trials), min(n_trials, self.fewest))
-
-    def _flops_of(self, n_rows: int, n_components: int, n_folds: int) -> float:
-        return fit_flops(n_rows, self.plan.n_features, n_components, n_folds)

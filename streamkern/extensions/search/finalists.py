@@ -42,7 +42,7 @@ def compare(search: Search, n_components: int, *, adds: bool) -> None:
     first, plain, others = several[0], several[-1], several[1:-1]
     # The best so far, the plain fit and linear ridge are compared whatever time is left.
     always = [*dict.fromkeys([first, plain]), *linear]
-    limit = TimeLimit() if D <= FEWEST_COMPONENTS else search.ledger.clock.limit()
+    limit = TimeLimit() if D <= FEWEST_COMPONENTS else search.clock.limit()
     if len(tried := search.try_all(limit, always, D, last=True)) < len(always):
         D = FEWEST_COMPONENTS
         tried = search.try_all(TimeLimit(), always, D, last=True)
@@ -61,8 +61,8 @@ def _affordable(n_components: int, search: Search) -> int:
 
     These are no more than the rows of a sample, unless that is all rows.
     """
-    ledger, n, K = search.ledger, search.n_rows, search.n_folds
-    plan, seconds = ledger.plan, ledger.clock.left() / ledger.clock.slowness
+    plan, n, K = search.plan, search.n_rows, search.n_folds
+    seconds = search.clock.left() / search.clock.slowness
     itemsize = dtype_of_features(plan.precision).itemsize
     D = min(n_components, _MOST_COMPONENTS, max(n // 2 * 2, 2) if n < plan.n_rows else n_components)
     while D > FEWEST_COMPONENTS and (

@@ -24,7 +24,6 @@ from streamkern.choice.input_weights import (
     DESCENT_TARGETS,
     ROWS_AN_INPUT,
     descent_bytes,
-    descent_flops,
     descent_rows,
     has_descent,
     weights_by_descent,
@@ -91,7 +90,6 @@ class Round(NamedTuple):
     feature_map: str
     standardizer: Standardizer
     n_rows: int
-    flops: float
     is_weighted: bool  # they began with weights by descent
 
     @property
@@ -126,7 +124,6 @@ class LearntMetric:
     rounds: tuple[dict[str, Any], ...]
     # The best rounds of every map, and of plain distances, by their places; the best first.
     contenders: dict[int, MetricSettings]
-    flops: float
     seconds: float = 0.0
     place: int | None = 0  # of the contender that is fitted, None of one that has no metric
 
@@ -162,7 +159,7 @@ def learnt_metric(
         try:
             learnt = _learnt(summary, options, pairs, plan, clock)
         except OutOfTimeError:
-            learnt = LearntMetric((), {}, 0.0)
+            learnt = LearntMetric((), {})
     return replace(learnt, seconds=time.perf_counter() - begun)
 
 
@@ -183,8 +180,8 @@ def _learnt(
     options = replace(options, n_components=min(options.n_components, _COMPONENTS))
     n_rows = large_sample(summary.standardizer.n_features + summary.sample.y.shape[1])
     sample, plain = Sample.of(summary, n_rows, clock), summary.standardizer
-    kept, flops = screening_round(sample, plain, options, pairs)
-    beginnings, fit, weighing = start_of_rounds(sample, summary, options, kept, pairs[0], plan)
+    kept = screening_round(sample, plain, options, pairs)
+    beginnings, fit = start_of_rounds(sample, summary, options, kept, pairs[0], plan)
     how: Any = {"most_components": most, "n_rows": fit.n_rows}
     how["most_bracketed"] = len(sample.rows) if clock is None else _MANY_ROWS
     several, found = list[Iterator[Round]](), list[list[Round]]()
@@ -206,8 +203,7 @@ def _learnt(
         pair, turned = (each.best.kernel, each.feature_map), each.standardizer.linear
         name = ISOTROPIC if each.is_plain else LEARNT
         contenders[place] = MetricSettings(name, summary.in_metric(turned), [pair])
-    flops += weighing + sum(each.flops for each in every)
-    return LearntMetric(tuple(each.as_dict() for each in every), contenders, flops)
+    return LearntMetric(tuple(each.as_dict() for each in every), contenders)
 
 
 def _in_time(rounds: Iterator[Round]) -> list[Round]:
@@ -224,20 +220,19 @@ def _in_time(rounds: Iterator[Round]) -> list[Round]:
 
 def screening_round(
     sample: Sample, plain: Standardizer, options: FitOptions, pairs: Sequence[Pair]
-) -> tuple[Sequence[Pair], float]:
-    """Return the best kernels of every map, by small fits in plain distances, and their flops.
+) -> Sequence[Pair]:
+    """Return the best kernels of every map, by small fits in plain distances.
 
     These are one of a distance, and one along the axes.
     """
     if max(Counter(name for _, name in pairs).values()) <= _KERNELS_A_MAP:
-        return pairs, 0.0
-    n_rows, calls, flops = min(len(sample.rows), _FEW_ROWS), list[Any](), 0.0
+        return pairs
+    n_rows, calls = min(len(sample.rows), _FEW_ROWS), list[Any]()
     for kernel, name in pairs:
         few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
         fit = SmallFit.of(few, plain, n_rows)
         own = kernel.resolved(plain(sample.rows), weights=sample.weights)
         calls += [fit.held_out_call("metric-try", own, step, sample) for step in _COARSE]
-        flops += len(_COARSE) * fit.flops
     if len(made := run_in_time(sample.clock, calls, LEARNING)) < len(calls):
         raise OutOfTimeError
     errors = np.array([tried.relative_mse for tried in made]).reshape(len(pairs), -1)
@@ -246,7 +241,7 @@ def screening_round(
     for i in np.argsort(errors.min(axis=1), kind="stable").tolist():
         kernel, name = pairs[i]
         kept.setdefault((name, kernel.along_axes), i)
-    return [pairs[i] for i in sorted(kept.values())], flops
+    return [pairs[i] for i in sorted(kept.values())]
 
 
 def start_of_rounds(  # noqa: PLR0917  rows, and then what is tried
@@ -256,11 +251,11 @@ def start_of_rounds(  # noqa: PLR0917  rows, and then what is tried
     pairs: Sequence[Pair],
     usual: Pair,
     plan: Plan,
-) -> tuple[list[tuple[Pair, Floats | None, int]], SmallFit, float]:
+) -> tuple[list[tuple[Pair, Floats | None, int]], SmallFit]:
     """Return pairs as they are, and some with weights (p,) by descents.
 
     With each comes how many rounds it has before the best are known; then the first fit, of so
-    many rows and features, and the flops of the descents.
+    many rows and features.
 
     Weights are for pairs whose metric is diagonal, or of a search that has so many seconds for any.
     Rounds and descents are then of as many rows as there is time for, otherwise of the same number
@@ -302,7 +297,7 @@ def start_of_rounds(  # noqa: PLR0917  rows, and then what is tried
         weights = run_in_time(clock, calls, LEARNING, make)
     starts = [None] * len(pairs) + weights
     found = [(pair, start, n) for (pair, n), start in zip(rounds, starts, strict=False)]
-    return found, fit, len(suited) * descent_flops(n_descent, p)
+    return found, fit
 
 
 def _suited(
@@ -395,14 +390,11 @@ def rounds_of(
         brackets = fits[0].n_rows <= most_bracketed
         most = _MOST_STEPS if brackets or not number else 1
         found = [_length_scale(one, sample, kernel, steps, most, far=not number) for one in fits]
-        fit, best, own, middle, _ = min(found, key=lambda each: each.best.relative_mse)
+        fit, best, own, middle = min(found, key=lambda each: each.best.relative_mse)
         # Few rows say little of a length scale: at first the kernel's own stays.
         taken = best if number or best.beats(own) else own
-        flops = sum(each.n_tried for each in found) * fit.flops
         told = 0 if fit.standardizer.linear is None else number + is_weighted
-        yield Round(
-            told, taken, options.feature_map, fit.standardizer, fit.n_rows, flops, is_weighted
-        )
+        yield Round(told, taken, options.feature_map, fit.standardizer, fit.n_rows, is_weighted)
         if few:
             return
         is_better = best.relative_mse < least
@@ -429,13 +421,12 @@ def rounds_of(
 
 
 class BestLengthScale(NamedTuple):
-    """The best length scale of a kernel, and its own, of so many that were tried."""
+    """The best length scale of a kernel, and its own, of those that were tried."""
 
     fit: SmallFit
     best: HeldOutResult
     own: HeldOutResult
     step: int  # of the best, in half octaves from its own
-    n_tried: int
 
 
 def _length_scale(
@@ -462,7 +453,7 @@ def _length_scale(
         steps = [middle - 1, middle, middle + 1]
         if tried.keys() >= set(steps) or len(made) < len(new):
             break
-    return BestLengthScale(fit, tried[middle], tried.get(0, tried[middle]), middle, len(tried))
+    return BestLengthScale(fit, tried[middle], tried.get(0, tried[middle]), middle)
 
 
 def _linear(outer: Floats, *, diagonal: bool) -> Floats | None:

@@ -1,8 +1,9 @@
-"""A search: settings, their errors on folds of the sample, what is spent, and what is best."""
+"""A search: settings, their errors on folds of the sample, and what is best."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from streamkern._typing import Array
 from streamkern.choice.small_fit import N_FOLDS, Result, SmallFit, fit_bytes
 from streamkern.choice.time_limit import TimeLimit
 from streamkern.engine.scheduler import scatter
-from streamkern.extensions.search.budget import Ledger, run_in_time
+from streamkern.extensions.search.budget import Clock, run_in_time
 from streamkern.extensions.search.settings import ERROR, MetricSettings, Setting, by_error, tiers
 from streamkern.parameters.cost_estimate import fit_flops, solve_flops
 from streamkern.parameters.fit_options import FitOptions
@@ -33,18 +34,22 @@ class Search:
         contenders: Sequence[MetricSettings],
         n_rows: int,
         options: FitOptions,
-        ledger: Ledger,
-        folds: Array | None,
+        plan: Plan,
         *,
+        clock: Clock | None = None,
+        folds: Array | None = None,
         is_guarded: bool = False,
     ) -> None:
         # Small fits have rows in the metric already.
         self.options = replace(options, metric=None)
-        self.ledger, self.is_guarded = ledger, is_guarded  # by the folds, as a fit is
+        self.clock: Any = clock
+        self.plan, self._begun = plan, perf_counter()
+        self.is_guarded = is_guarded  # by the folds, as a fit is
         self.contenders: list[MetricSettings] = []
         self.settings: list[Setting] = []  # at their own length scales
         self.tried: list[Result] = []
         self.best: Any = None  # of these
+        self._fewest = 1  # trials that are made whatever they take
         self._rows: list[Any] = []  # of every contender, in its metric, where the tasks run
         # What maps of a setting are drawn from, by their number of features.
         self._landmarks: dict[tuple[int, int], Any] = {}
@@ -75,6 +80,10 @@ class Search:
         return self.settings[before:]
 
     @property
+    def seconds(self) -> float:
+        return perf_counter() - self._begun
+
+    @property
     def n_folds(self) -> int:
         return N_FOLDS if self._folds is None else len(np.unique(self._folds))
 
@@ -101,16 +110,12 @@ class Search:
         last: bool = False,
         fewest: int = 1,
     ) -> list[Result]:
-        """Try settings, as many as the share of the budget pays for, or fewer than the fewest.
+        """Try settings, as many as the share of the seconds is enough for, or the fewest.
 
         Those of the last rung have the folds of the fit.
         """
-        ledger, n_folds = self.ledger, self.n_folds if last else N_FOLDS
-        n = ledger.affordable(len(settings), self.n_rows, n_components, share, n_folds)
-        if n < max(fewest, 1):
-            return []
         make = partial(self.try_all, n_components=n_components, last=last)
-        tried = run_in_time(ledger.clock, settings[:n], share, make, fewest=ledger.fewest)
+        tried = run_in_time(self.clock, settings, share, make, fewest=self._fewest)
         return tried if len(tried) >= fewest else []
 
     def try_all(
@@ -119,7 +124,7 @@ class Search:
         """Try settings within the time of each, and return what came of the first ones that end."""
         own = last or self.is_guarded or self.options.fold_column is not None
         folds, n_folds = (self._folds, self.n_folds) if own else (None, N_FOLDS)
-        plan, itemsize = self.ledger.plan, dtype_of_features(self.options.precision).itemsize
+        plan, itemsize = self.plan, dtype_of_features(self.options.precision).itemsize
         a_fit = fit_bytes(self.n_rows, plan.n_features, n_components, itemsize, n_folds)
         at_once = max(min(plan.allowed_bytes // a_fit, plan.n_threads), 1)
         others, calls = (self._targets, self._weights, scatter(folds), self.is_guarded), list[Any]()
@@ -132,9 +137,9 @@ class Search:
             calls.append((name, *call, *others, landmarks))
         results = limit.compute_all(calls, at_once)
         made = [each._replace(setting=s) for each, s in zip(results, settings, strict=False)]
-        self.ledger.pay(made)
-        if last:
-            self.ledger.measure(made)
+        self._fewest = 0 if made else self._fewest
+        if last and self.clock is not None:
+            self.clock.measure(made, plan)
         for each in made:
             _, name, kernel = each.setting.names
             tried = f"{name}, {kernel}, {each.n_components} components"
@@ -159,12 +164,10 @@ class Search:
         self._landmarks.update(zip(wanted, map(scatter, made), strict=False))
 
     def report(self) -> FitReport:
-        ledger = self.ledger
         return {
             "tuning": [_facts_of(each) for each in self.tried],
             "tuning_note": _note_of(self.best, self.tried),
-            "tuning_passes": ledger.passes,
-            "frontier": configurations(self.tried, self.best, ledger.plan, self.options.n_folds),
+            "frontier": configurations(self.tried, self.best, self.plan, self.options.n_folds),
         }
 
 

@@ -26,9 +26,8 @@ from streamkern.registry import tables
     ),
     click.option(
         "--budget",
-        metavar="PASSES|SECONDS",
-        help="What the search may take, 10 being the work of ten fits to all rows; or what search "
-        "and fit may take: 120s, 5m, 1h.  Of time the choice depends on the machine.  "
+        metavar="TIME",
+        help="What search and fit may take: 120s, 5m, 1h.  The choice depends on the machine.  "
         "[default: 1m, or none with --kernel, --map, --checkpoint or a length scale]",
     ),
     *shared.options_of_extensions("tune"),
@@ -37,7 +36,7 @@ from streamkern.registry import tables
     examples=(
         "streamkern tune houses.csv --target price --out model.h5",
         "streamkern tune train.h5 --out model.h5 --budget 5m",
-        "streamkern tune train.h5 --out model.h5 --kernel auto --map auto --budget 10",
+        "streamkern tune train.h5 --out model.h5 --kernel auto --map auto",
     ),
 )
 def tune(console: Console, **options: Any) -> None:
@@ -49,8 +48,7 @@ def tune(console: Console, **options: Any) -> None:
 
     With --kernel, --map or --length-scale and no --budget the length scale is chosen, from an
     eighth of that given to eight times it, and among the kernels and maps that are named.  With
-    --map auto the kernel is auto unless it is given, with --budget both are.  Passes are for more
-    length scales and features; the fit comes on top.
+    --map auto the kernel is auto unless it is given, with --budget both are.
     """
     from streamkern.extensions.search.tuned_fit import search_job
     from streamkern.extensions.search.tuned_fit import tune as choose

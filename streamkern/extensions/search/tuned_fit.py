@@ -16,9 +16,9 @@ from streamkern.choice.sample_choice import in_given_metric, with_chosen_scale
 from streamkern.choice.small_fit import ISOTROPIC
 from streamkern.errors import DataError, ParameterError
 from streamkern.estimators.problems import Problem, job_of
-from streamkern.extensions.search.budget import Budget, Clock, Ledger, direct_seconds, run_in_time
+from streamkern.extensions.search.budget import Budget, Clock, direct_seconds, run_in_time
 from streamkern.extensions.search.finalists import FEWEST_COMPONENTS, compare
-from streamkern.extensions.search.halving import budgeted_rows, halve
+from streamkern.extensions.search.halving import halve
 from streamkern.extensions.search.metric_learning import LearntMetric, learnt_metric
 from streamkern.extensions.search.search import Search
 from streamkern.extensions.search.settings import (
@@ -138,7 +138,7 @@ class SearchedFit:
         *,
         kernels: Kernel | str | Sequence[Kernel | str] | None,
         maps: str | Sequence[str] | None,
-        budget: float | str | None,
+        budget: str | None,
         checkpoint: str | Path | None,
         begun: float | None = None,
     ) -> None:
@@ -158,10 +158,10 @@ class SearchedFit:
         if self.budget is not None:
             kernels = AUTO if kernels is None else kernels
             maps = AUTO if maps is None else maps
-            if self.budget.in_seconds and checkpoint is not None:
+            if checkpoint is not None:
                 raise ParameterError(
                     "a search within seconds may choose otherwise when it is made again, so it "
-                    "has no checkpoint; give the budget in passes."
+                    "has no checkpoint; leave out the budget, and name kernels or maps."
                 )
         if kernels is None and AUTO in (maps, parameters.feature_map):
             kernels = AUTO if kernel == Gaussian() else None  # as good as that
@@ -172,18 +172,16 @@ class SearchedFit:
         """Choose on a sample of the rows, and read them all with what was chosen."""
         tell_of_job("searching", seconds=0.0 if self.budget is None else self.budget.seconds)
         names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
-        options, allowed, clock = self.options, self.budget, None
+        options, clock = self.options, None
         pairs = pairs_to_try(self.kernels, names, options, source)
-        if allowed is not None and allowed.in_seconds:
+        if self.budget is not None:
             options, pairs = self._widened(options, pairs, source)
-            clock = allowed.clock(self.parameters, options, source, self.begun)
+            clock = self.budget.clock(self.parameters, options, source, self.begun)
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self.parameters.for_rows(options, source)
         n_rows = large_sample(source.n_features + source.n_targets)
-        if allowed is not None and clock is None:
-            n_rows = budgeted_rows(source, options, len(pairs), allowed)
         # A map may be made from more rows than are searched on.
-        penalty, searched = self.parameters.penalty, [*self.kernels, *names, str(allowed)]
+        penalty, searched = self.parameters.penalty, [*self.kernels, *names, str(self.budget)]
         how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": searched}
         how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
         how |= {"target_range": self.parameters.target_range, "penalty": penalty}
@@ -191,7 +189,7 @@ class SearchedFit:
         context = context.told(
             tuning_kernels=list(map(described_kernel, self.kernels)),
             tuning_maps=names,
-            tuning_budget=None if allowed is None else str(allowed),
+            tuning_budget=None if self.budget is None else str(self.budget),
         )
         given: Any = {"given": options, "pairs": pairs, "n_rows": n_rows, "clock": clock}
         return sums_of(context, partial(self._drawn, **given))
@@ -210,14 +208,13 @@ class SearchedFit:
         source = context.source
         linear = {"adds_linear": self.is_free and self.parameters.sparse is None}
         context, contenders, learnt = contenders_of(context, summary, pairs, clock, **linear)
-        spent = 0.0 if learnt is None else learnt.flops
-        ledger = Ledger(self.budget, context.plan, spent, clock)
         by_clock = learnt is not None and clock is not None
         # Where rows crowd the folds of the fit guard.
         crowds, folds = context.crowding is not None, None
         if crowds or 2 <= context.fold_rule.n_folds <= _MOST_FOLDS:
             folds = context.fold_rule.of(block_of(contenders[0].summary.sample.first(n_rows)))
-        search = Search(contenders, n_rows, given, ledger, folds, is_guarded=crowds)
+        how: Any = {"clock": clock, "folds": folds, "is_guarded": crowds}
+        search = Search(contenders, n_rows, given, context.plan, **how)
         if by_clock:
             D = self.parameters.for_rows(self.options, source).n_components
             compare(search, D, adds=self.is_free)
@@ -239,7 +236,7 @@ class SearchedFit:
         tell_of_solution(source, options, context.plan, context.plan_arguments)
         facts: Any = search.report()
         facts["tuning_note"] = " ".join(filter(None, [facts["tuning_note"], late]))
-        seconds = context.facts.get("seconds", {}) | {"search": ledger.seconds}
+        seconds = context.facts.get("seconds", {}) | {"search": search.seconds}
         # Of kernels, the search says more.
         told = context.told(scale=options.scale, kernel_errors={}, seconds=seconds, **facts)
         chosen = replace(told, options=options)
@@ -247,7 +244,7 @@ class SearchedFit:
 
     def leaves_time(self, ridge: Any) -> bool:
         """Say whether a plain fit of all rows can be made, too, where something else was chosen."""
-        if not (self.is_free and self.budget is not None and self.budget.in_seconds):
+        if not self.is_free or self.budget is None:
             return False
         linear, moments = standardizer_of(ridge.feature_map).linear, ridge.moments
         has_metric = moments.options.metric is not None or linear is not None
@@ -255,7 +252,7 @@ class SearchedFit:
         is_plain |= bool(moments.crowding_note)  # whose folds say nothing of neighbours
         seconds, parts = ridge.seconds, ("scale", "columns", "pass", "solve")
         again = _AGAIN * sum(seconds.get(part, 0.0) for part in parts)
-        left = self.begun + self.budget.amount - time.perf_counter()
+        left = self.begun + self.budget.seconds - time.perf_counter()
         return not is_plain and ridge.outcome.cv_rmse is not None and again < left
 
     def _in_time(
@@ -290,9 +287,8 @@ class SearchedFit:
     ) -> tuple[FitOptions, list[Any]]:
         """Return options with more features, a scale and a metric that are chosen, and their pairs.
 
-        That is what seconds are for; passes are spent on kernels, maps and length scales alone.
-        A metric is learnt if all kernels and maps have one; of automatic maps at landmarks, and
-        with the first pair.
+        That is what seconds are for.  A metric is learnt if all kernels and maps have one; of
+        automatic maps at landmarks, and with the first pair.
         """
         if self.parameters.n_components != AUTO and not self.parameters.penalty.n_left_out:
             D = self.budget.components(self.parameters, options, source)

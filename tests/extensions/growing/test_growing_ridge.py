@@ -223,7 +223,7 @@ def test_a_fit_that_kept_its_moments_grows(alpha, keep):
 def test_a_search_that_kept_its_moments_grows():
     X, y = rows(300)
     model = RandomFeatureRidge(n_components=32, feature_map="auto", precision="double", alpha=0.1)
-    model.tune(X[:200], y[:200], budget=0.1, keep_moments=True)
+    model.tune(X[:200], y[:200], maps="iid", keep_moments=True)
     found = model.kernel_
     expected = ridge(n_components=32).fit(X, y, like=model)
     model.partial_fit(X[200:], y[200:])
