@@ -9,10 +9,15 @@ these sums alone, but for the errors named at `solve`, so any penalty, and any p
 be solved for again.
 `solvers/table.py` picks the solver and `features/families.py` lists the maps; any of them will do.
 
-    before   estimators/feature_estimator.py, estimators/problems.py, fitting/planned_fit.py
-    a pass   passes/fit_context.py, engine/reduction.py, engine/shard_task.py
-    sums     solvers/base.py, statistics/folds.py, statistics/feature_moments.py
-    path     solvers/fold_solution.py, solvers/penalty_search.py, solve/spectrum.py
+    before    estimators/feature_estimator.py, estimators/problems.py, fitting/planned_fit.py
+    rows      sources/arrays.py or another source, in blocks
+    a pass    passes/fit_context.py, engine/reduction.py, engine/shard_task.py
+    features  features/standardized.py, kernel_map.py, spectral.py, projection.py, cosines.py
+    sums      solvers/base.py, statistics/folds.py, statistics/feature_moments.py
+    path      solvers/fold_solution.py, solvers/penalty_search.py, solve/spectrum.py
+
+Sums of a fold are `Moments`, of all folds `FoldStatistics`; `FoldSums` adds their passes, and
+`DataMoments` what else a model keeps of the rows.
 
 Rahimi and Recht (2007), "Random features for large-scale kernel machines".
 """
@@ -66,8 +71,8 @@ def solve(
 ) -> FittedRidge:
     """Choose the penalty from the sums of folds, solve for the coefficients, and say how good.
 
-    It is of all features, or of the leading ones of a `size`.  Rows are read again for errors that
-    sums do not tell: those of every row without itself, and any near the rounding of sums.
+    It uses all features, or the first `size`.  Rows are read again for errors that sums do not
+    tell: those of every row without itself, and any near the rounding of sums.
     """
     path = ridge_path(moments, parameters, source, size=size)
     model = ridge_result(path, parameters, source, with_intervals=with_intervals)

@@ -86,8 +86,8 @@ def accumulate(
     ----------
     source : Source
     statistic : Statistic, or a task of one
-        Its parameters say what to accumulate; its own sums, if any, do not count.  Of a task the
-        result is `detached`, unless it is kept.
+        Its parameters say what to accumulate; its own sums, if any, do not count.  Given a task,
+        the result has sums only, unless it is kept.
     shard_rows, block_rows : int
         Rows of one task, and of one product; shards end between storage chunks, and the last ones
         are smaller.

@@ -98,8 +98,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Any, Any, Any]:
         """Return rows as `_rows` does, targets and weights, checked where they are in memory.
 
-        Files are opened with the `targets` and weights that go by these names, and of tables
-        without the columns to `drop`.
+        For paths, y and sample_weight are names, and `drop` lists columns that are no inputs.
         """
         X, y = unwrapped("X", files_or_rows(X, y, sample_weight)), unwrapped("y", y)
         sample_weight = unwrapped("sample_weight", sample_weight)

@@ -129,7 +129,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         beside = beside or {}
         named = [name for name in beside.values() if isinstance(name, str)]
         how: dict[str, Any] = {"first": True, "fewest": 2, "like": template, "drop": named}
-        rows = *self._tables(X, y, sample_weight, **how), folds | beside
+        X, y, sample_weight = self._tables(X, y, sample_weight, **how)
+        rows = X, y, sample_weight, folds | beside
         options |= {"keep_moments": keep_moments, "template": template}
         return with_state(self, problem.fit(parameters, rows, **options))
 

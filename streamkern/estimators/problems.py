@@ -9,29 +9,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from streamkern.errors import OverflowedError, ParameterError
+from streamkern.errors import ParameterError
 from streamkern.features.base import checked_n_components
-from streamkern.features.metric import metric_in
 from streamkern.fit import fit, solve, sums_of
 from streamkern.fitting.planned_fit import planned_fit
 from streamkern.models.data_moments import DataMoments, checked_moments
-from streamkern.models.feature_rounding import LARGEST_SHARE, ROUNDED
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.footprint import solve_bytes
 from streamkern.parameters.parameters import AUTO, Parameters
-from streamkern.parameters.plan import Job, tell_of_solution
+from streamkern.parameters.plan import Job, tell_of_plan
 from streamkern.parameters.template import Template
 from streamkern.passes.fit_context import FitContext
-from streamkern.registry import installed
+from streamkern.registry import extension, installed
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source, as_source
 
 Rows = tuple[Any, ...]
-# What reports say of how features were chosen.
-_CHOSEN_BY = "kernel_errors", "scale_errors", "metric_errors"
 
 
 class Problem(ABC):
@@ -115,37 +111,23 @@ class Problem(ABC):
         how: Any = {"like": template, "folder": checkpoint, **job.plan_arguments}
         how |= {"target_range": parameters.target_range, "penalty": parameters.penalty}
 
-        # Of fits before, in other precisions.
-        spent, chosen_by = dict[str, float](), dict[str, Any]()
-
-        def fitted(options: FitOptions) -> Any:
+        def fitted(
+            options: FitOptions, seconds: dict[str, float] | None = None, choice: Any = None
+        ) -> Any:
+            """Fit; the seconds of fits before, and what they chose by, are added to the report."""
             context = planned_fit(source, options, **how)
-            tell_of_solution(source, options, context.plan, job.plan_arguments)
+            tell_of_plan(source, options, context.plan, job.plan_arguments)
             ridge = self.regression(context, parameters)
-            report = with_seconds(ridge.report, **spent) | chosen_by
+            report = with_seconds(ridge.report, **seconds or {}) | (choice or {})
             ridge = replace(ridge, report=report)
             return self.made(ridge, source, keep_moments=keep_moments)
 
         is_open = parameters.precision == AUTO and template is None and checkpoint is None
-        if not (is_open and options.has_bounds):
-            return fitted(options)
-        # The rows are read again where rounding is too much of the error.
-        for precision in ROUNDED if "integers" in installed() else ():
-            try:
-                model = fitted(replace(options, precision=precision))
-            except OverflowedError:  # double has room for anything
-                break
-            if model.ridge.outcome.rounding_share <= LARGEST_SHARE:
-                return model
-            spent[precision] = model.seconds["total"] - sum(spent.values())
-            if options.chooses_kernel:  # whose rounding it was
-                outcome = model.ridge.outcome
-                chosen: Any = {"kernel": outcome.kernel, "scale": outcome.scale}
-                chosen["metric"] = metric_in(model.ridge.feature_map)
-                options = replace(options, chooses_kernel=False, **chosen)
-                report: Any = model.ridge.report
-                chosen_by |= {name: report[name] for name in _CHOSEN_BY if name in report}
-        return fitted(replace(options, precision="double"))
+        if is_open and options.has_bounds:
+            if "integers" in installed():
+                return extension("integers", "fewest_bits").fit_in_fewest_bits(fitted, options)
+            options = replace(options, precision="double")
+        return fitted(options)
 
     def regression(self, context: FitContext, parameters: Parameters) -> FittedRidge:
         """Return the regression on the targets of rows, linear in the features."""

@@ -27,7 +27,7 @@ class Features(NamedTuple):
 def draw_features(context: FitContext, summary: ColumnSummary) -> tuple[FitContext, Features]:
     """Choose on the sample what is open of the features, and draw their map.
 
-    Of rows like others the map is that of these.
+    With `like`, the map is the template's.
     """
     if context.like is not None:
         return context, features_like(context, summary)

@@ -34,9 +34,8 @@ def planned_fit(
 ) -> FitContext:
     """Return the context of a fit, with its plan and the folds that are known before the rows.
 
-    Of several `pairs` of kernel and map, the plan is of the map that is made of most rows, and of
-    one that makes features where any does.  `job` is what `FitContext` is told of the fit, and what
-    `plan_fit` counts of what follows it.
+    Of several `pairs` of kernel and map, the plan is for the one that takes most.  `job` is what
+    `FitContext` is told of the fit, and what `plan_fit` counts of what follows it.
     """
     given = pairs or [(options.kernel, options.feature_map)]
     each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in given]

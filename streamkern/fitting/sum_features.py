@@ -19,7 +19,7 @@ def sum_features(
 ) -> DataMoments:
     """Read the rows for the sums of their features, by fold, as the solver of the fit needs them.
 
-    A model that there is already may weigh the rows.
+    `weighting` weighs the rows by an earlier model.
     """
     begun, (drawn, kernel, summary, learnt, drawing_seconds) = time.perf_counter(), features
     source = context.source

@@ -376,9 +376,7 @@ def plan_here(source: Source, options: FitOptions, n_sample: int | None = None, 
     return plan_fit(source, options, n_sample, **current_resources()._asdict(), **job)
 
 
-def tell_of_solution(
-    source: Source, options: FitOptions, plan: Plan, solution: dict[str, Any]
-) -> None:
+def tell_of_plan(source: Source, options: FitOptions, plan: Plan, solution: dict[str, Any]) -> None:
     """Tell what follows the main pass, as the operations of all slots in that time.
 
     Folds are solved side by side, then the whole; before that all rows may be left out in turn.

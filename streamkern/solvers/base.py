@@ -49,6 +49,7 @@ class FoldSums:
 class Solver(ABC):
     """What holds the normal equations of a fit: one class for each form of them.
 
+    It sums them up; `fold_solution.py` solves what it summed.
     A solver of your own is a class with `takes` and `empty`, and a row of the table of solvers.
     """
 
@@ -81,7 +82,7 @@ class Solver(ABC):
 
     @property
     def known(self) -> FeatureSums | None:
-        """The sums of no rows, as these are made to be like others."""
+        """The empty sums of the template, or None."""
         return None if self.context.like is None else self.context.like.empty
 
     def read(self, empty: FeatureSums, feature_map: FeatureMap, *, keep: bool = True) -> FoldSums:

@@ -39,7 +39,7 @@ from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import described_kernel
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
-from streamkern.parameters.plan import Job, plan_here, tell_of_solution
+from streamkern.parameters.plan import Job, plan_here, tell_of_plan
 from streamkern.passes.column_summary import ColumnSummary, block_of
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.events import tell_of_job
@@ -233,7 +233,7 @@ class SearchedFit:
             new["metric"] = None
         options, late = self._in_time(replace(context.options, **new), source, clock)
         # What comes before, nobody can say.
-        tell_of_solution(source, options, context.plan, context.plan_arguments)
+        tell_of_plan(source, options, context.plan, context.plan_arguments)
         facts: Any = search.report()
         facts["tuning_note"] = " ".join(filter(None, [facts["tuning_note"], late]))
         seconds = context.facts.get("seconds", {}) | {"search": search.seconds}
