@@ -10,7 +10,7 @@ from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 import streamkern
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.extensions.search import metric_learning
+from streamkern.extensions.search import metric_beginnings
 from streamkern.features import RandomFourierFeatures, Standardized, Standardizer, gradients
 from streamkern.kernels import Gaussian
 
@@ -352,13 +352,13 @@ def test_numbers_of_a_table_have_the_same_categories_as_rows(tmp_path):
 
 def test_a_category_has_one_weight_where_columns_are_left_out_too(monkeypatch):
     X, y = categorical(levels=4)
-    seen, descend = [], metric_learning.weights_by_descent
+    seen, descend = [], metric_beginnings.weights_by_descent
 
     def watched(*given):
         seen.append(given[-1].tolist())
         return descend(*given)
 
-    monkeypatch.setattr(metric_learning, "weights_by_descent", watched)
+    monkeypatch.setattr(metric_beginnings, "weights_by_descent", watched)
     with pytest.warns(StreamkernWarning, match="1 constant column"):
         ridge(n_components=64, metric="diagonal:1").fit(np.insert(X, 2, 1.0, axis=1), y)
     assert seen == [[0, 1, 2, 2, 2, 2, 3]]

@@ -10,7 +10,7 @@ from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
 from streamkern.choice.small_fit import Result, SmallFit
 from streamkern.errors import StreamkernWarning
 from streamkern.estimators.problems import Regression
-from streamkern.extensions.search import metric_learning
+from streamkern.extensions.search import metric_beginnings, metric_learning, metric_rounds
 from streamkern.extensions.search.budget import Budget
 from streamkern.extensions.search.search import Search
 from streamkern.extensions.search.settings import Setting
@@ -243,7 +243,7 @@ def test_classes_are_searched_within_seconds():
 
 
 def test_of_many_rows_rounds_try_one_length_scale_beside_the_last(monkeypatch):
-    found, calls, search, call = [], [], metric_learning._length_scale, SmallFit.held_out_call
+    found, calls, search, call = [], [], metric_rounds._length_scale, SmallFit.held_out_call
     monkeypatch.setattr(metric_learning, "_MANY_ROWS", 1)
 
     def watched(*some, far):
@@ -257,7 +257,7 @@ def test_of_many_rows_rounds_try_one_length_scale_beside_the_last(monkeypatch):
         return call(*some, **named)
 
     monkeypatch.setattr(SmallFit, "held_out_call", counted)
-    monkeypatch.setattr(metric_learning, "_length_scale", watched)
+    monkeypatch.setattr(metric_rounds, "_length_scale", watched)
     tuned(*heavy_tailed())
     later = [n_tried for far, n_tried in found if not far]
     assert len(later) > 2
@@ -267,8 +267,8 @@ def test_of_many_rows_rounds_try_one_length_scale_beside_the_last(monkeypatch):
 
 @pytest.mark.slow
 def test_rounds_that_have_little_time_are_of_few_rows_and_go_on_with_more(monkeypatch):
-    monkeypatch.setattr(metric_learning, "rough_flops_per_second", lambda _: 1.0)
-    monkeypatch.setattr(metric_learning, "_FEWEST_TIMED", 150)
+    monkeypatch.setattr(metric_beginnings, "rough_flops_per_second", lambda _: 1.0)
+    monkeypatch.setattr(metric_beginnings, "_FEWEST_TIMED", 150)
     rounds = tuned(*heavy_tailed(600), kernels="gaussian").report_["metric"]["rounds"]
     first = [each["n_rows"] for each in rounds if each["number"] == 0]
     assert set(first) == {150}
@@ -315,7 +315,7 @@ def test_first_rounds_have_fewer_rows_and_then_features_where_there_are_few_seco
         plain = Standardizer(np.arange(p), np.zeros(p), np.ones(p), p)
         fit = SmallFit.of(options, plain, 16_000)
         rounds = [((kernel, "nystroem"), 2), ((Gaussian(), "orthogonal"), 1)]
-        found = metric_learning._within(3e10 * seconds, fit, n_targets, rounds, 2)
+        found = metric_beginnings._within(3e10 * seconds, fit, n_targets, rounds, 2)
         return found.n_rows, found.n_components
 
     assert sizes(1e4, 8, Laplacian()) == (16_000, 1024)
@@ -329,15 +329,15 @@ def test_first_rounds_have_fewer_rows_and_then_features_where_there_are_few_seco
 
 
 def test_without_seconds_descents_have_as_many_rows_whatever_there_are_of_threads(monkeypatch):
-    monkeypatch.setattr(metric_learning, "rough_flops_per_second", lambda _: 1e8)
-    monkeypatch.setattr(metric_learning, "_DESCENT_ROWS", (50, 3000))
-    sizes, descend = [], metric_learning.weights_by_descent
+    monkeypatch.setattr(metric_beginnings, "rough_flops_per_second", lambda _: 1e8)
+    monkeypatch.setattr(metric_beginnings, "_DESCENT_ROWS", (50, 3000))
+    sizes, descend = [], metric_beginnings.weights_by_descent
 
     def watched(kernel, X, *others):
         sizes.append(len(X))
         return descend(kernel, X, *others)
 
-    monkeypatch.setattr(metric_learning, "weights_by_descent", watched)
+    monkeypatch.setattr(metric_beginnings, "weights_by_descent", watched)
     for n_threads in (1, 4):
         with dask.config.set(num_workers=n_threads):
             tuned(*heavy_tailed(400), None, ["gaussian", "matern32"], metric="diagonal:1")
