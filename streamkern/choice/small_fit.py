@@ -243,15 +243,24 @@ class SmallFit:
         beside = feature_map.scale * shift - centred.feature_mean
         largest = largest_eigenvalue(centred.gram)
         alphas = even_grid(precision_floor(centred, largest), largest)
+        gram, cross, scale = centred.gram, centred.cross, feature_map.scale
+        if by_rows := n < len(shift):  # one unknown a row is less
+            rows = np.empty((n, len(shift)), dtype)
+            feature_map.evaluate(X[:n], rows, shift.astype(dtype))
+            fitted, held = scale * rows + beside, scale * features + beside
+            roots = np.ones((n, 1)) if weights is None else np.sqrt(weights[:n, None])
+            fitted *= roots
+            gram, cross = Triangle.of(fitted @ fitted.T), roots * (y[:n] - centred.target_mean)
+            features, scale, beside = held @ fitted.T, 1.0, np.zeros(n)
 
         def tried(alpha: float) -> HeldOutResult:
             look_at_clock()
             try:
-                coef = Cholesky.of_shifted(centred.gram, alpha, 1).solve(centred.cross)
+                coef = Cholesky.of_shifted(gram, alpha, 1).solve(cross)
             except np.linalg.LinAlgError:  # so small a penalty is lost in rounding
-                return HeldOutResult(kernel, np.inf, alpha, centred.cross, counted, counted)
+                return HeldOutResult(kernel, np.inf, alpha, cross, counted, counted)
             constant = centred.target_mean + beside @ coef
-            errors = features @ (feature_map.scale * coef).astype(dtype) + constant - y[n:]
+            errors = features @ (scale * coef).astype(features.dtype) + constant - y[n:]
             squares = np.square(errors).mean(axis=1)
             error = float(np.average(squares, weights=counted))
             return HeldOutResult(kernel, error, alpha, coef, squares, counted)
@@ -263,7 +272,9 @@ class SmallFit:
                 if i not in found and 0 <= i < len(alphas):
                     found[i] = tried(float(alphas[i]))
         best = min(found.values(), key=lambda each: each.relative_mse)
-        return best if keeps_coef else best._replace(coef=best.coef[:0])
+        if not keeps_coef:
+            return best._replace(coef=best.coef[:0])
+        return best._replace(coef=fitted.T @ best.coef) if by_rows else best
 
     def held_out_call(
         self, name: str, kernel: Any, step: int, sample: Sample, *, keeps_coef: bool = True

@@ -30,3 +30,23 @@ def test_rows_left_out_alone_or_together_have_the_errors_of_fits_without_them():
     (found,) = fit.left_out(kernel, X, y, [parts])
     assert found[:, 0] == pytest.approx([np.mean(np.array(alone[best])[part]) for part in parts])
     assert found[:, 1] == pytest.approx([error(part, alphas[best]) for part in parts])
+
+
+@pytest.mark.parametrize("D", [16, 128])  # fewer features than rows, and more
+@pytest.mark.parametrize("intercept", [True, False])
+def test_rows_held_out_have_the_errors_of_ridge_on_the_others(D, intercept):
+    rng = np.random.default_rng(0)
+    X, weights, kernel = rng.standard_normal((80, 2)), rng.uniform(0.1, 2.0, 80), Laplacian(1.0)
+    y = np.sin(2.0 * X[:, :1]) + 3.0 + 0.1 * rng.standard_normal((80, 1))
+    given = Parameters(kernel=kernel, precision="double", fit_intercept=intercept)
+    fit = SmallFit(given.pass_options(), D, 80, training=0.75)
+    found = fit.held_out(kernel, X, y, weights)
+    Phi, s = fit.options.map_of(kernel, D).draw(2).transform(X), weights[:60, None]
+    mean, level = (intercept * np.average(each[:60], 0, weights[:60]) for each in (Phi, y))
+    Z = (Phi[:60] - mean) * np.sqrt(s)
+    system = Z.T @ Z + found.alpha * np.eye(D)
+    coef = np.linalg.solve(system, Z.T @ (np.sqrt(s) * (y[:60] - level)))
+    expected = ((Phi[60:] - mean) @ coef + level - y[60:])[:, 0] ** 2
+    assert found.coef == pytest.approx(coef, rel=1e-6, abs=1e-9)
+    assert found.squares == pytest.approx(expected, rel=1e-6)
+    assert found.relative_mse == pytest.approx(np.average(expected, weights=weights[60:]))
