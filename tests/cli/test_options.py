@@ -21,7 +21,6 @@ from rows_read import store
 from streamkern._version import __version__
 from streamkern.cli import COMMANDS, main
 from streamkern.estimators.problems import Regression
-from streamkern.predict.predictor import PredictionBuffers
 
 pytestmark = pytest.mark.usefixtures("all_files")
 
@@ -182,25 +181,6 @@ def test_names_in_files_give_a_terminal_no_orders(command):
     assert "[bold red]X" in said
     assert "\\x1b]0;owned" in said
     assert not {"\x1b", "\x07", "\r"} & set(said)
-
-
-def test_an_interrupted_prediction_leaves_nothing_behind(folder, monkeypatch):
-    predict, calls = PredictionBuffers.predict, []
-
-    def interrupted(buffers, X, out):
-        calls.append(len(X))
-        if len(calls) > 3:
-            raise KeyboardInterrupt
-        predict(buffers, X, out)
-
-    large("data.h5")
-    before = contents(folder)
-    monkeypatch.setattr(PredictionBuffers, "predict", interrupted)
-    result = invoke(*RUNS["predict"], "--quiet")
-    assert len(calls) > 3
-    assert result.exit_code == 130
-    assert result.stderr == "Error: interrupted; the output was not written.\n"
-    assert contents(folder) == before
 
 
 def open_in(process, path):
