@@ -81,25 +81,6 @@ def test_files_in_another_order_have_the_same_sums(files, expected):
     assert bits(model().moments(streamkern.open_hdf5(files[::-1]))) == expected
 
 
-def test_rows_that_are_forgotten_after_a_merge_leave_no_bit(files):
-    X, y = rows()
-    first = model().moments(X[:16_000], y[:16_000])
-    wild = np.append(y[16_000:], 1e9)
-    more = np.vstack([X[16_000:], np.zeros((1, P), np.float32)])
-    both = first.merge(model().moments(more, wild, like=first))
-    assert bits(both) != bits(first)
-    assert bits(both.forget(more, wild)) == bits(first)
-
-
-def test_a_file_of_moments_holds_the_same_bits(files, expected, tmp_path):
-    moments = model().moments(streamkern.open_hdf5(files))
-    moments.save(tmp_path / "moments.h5")
-    found = streamkern.load_moments(tmp_path / "moments.h5")
-    assert bits(found) == expected
-    before, after = (model().solve(each) for each in (moments, found))
-    assert before.coef_.tobytes() == after.coef_.tobytes()
-
-
 def test_sums_of_more_than_32_bits_are_kept(tmp_path):
     X, y = rows()
     moments = model(precision="int16").moments(X[:2000], y[:2000])
