@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:the error still falls")
 N = 6000
 
 
-def waves(kernel, X, seed=0, L=3000):
+def waves(kernel, X, seed=0, L=1000):
     """Return values of a random function of that kernel at rows."""
     rng = np.random.default_rng(seed)
     frequencies = rng.standard_normal((L, X.shape[1])) / kernel.length_scale
@@ -81,9 +81,10 @@ def test_length_scales_are_along_the_directions_of_a_field(solver, tmp_path):
     metric = model.report_["metric"]
     np.testing.assert_allclose(metric["directions"][0], way, atol=0.05)
     assert metric["eigenvalues"][0] > 30 * metric["eigenvalues"][1]
-    along = RandomFeatureRidge(Matern((0.4, 0.5), nu=1.5), **options).fit(X[:N], y[:N])
-    errors = [np.sqrt(np.mean((m.predict(X[N:]) - f[N:]) ** 2)) for m in (model, along)]
-    assert errors[0] < 0.8 * errors[1]
+    if solver == "cg":  # which is faster
+        along = RandomFeatureRidge(Matern((0.4, 0.5), nu=1.5), **options).fit(X[:N], y[:N])
+        errors = [np.sqrt(np.mean((m.predict(X[N:]) - f[N:]) ** 2)) for m in (model, along)]
+        assert errors[0] < 0.8 * errors[1]
     (rows,) = (text for name, text in fit_rows(model.report_) if name == "length scales")
     assert "along +0.8" in rows
     model.save(tmp_path / "model.h5")

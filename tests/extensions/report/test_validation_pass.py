@@ -96,21 +96,6 @@ def test_the_features_of_a_sparse_model_are_chosen_without_the_fold():
     assert found.measure.pairs.sum() == N
 
 
-@pytest.mark.parametrize("alpha", ["cv", 0.5], ids=["folds", "rows"])
-def test_a_constant_target_is_explained_as_scikit_learn_has_it(alpha):
-    X, y = rows()
-    y = np.column_stack([y, np.zeros(N)])
-    found = validated(fitted(X, y, alpha=alpha).model_, as_source(X, y))
-    assert 0 < found.r2[0] < found.r2[1] == 1
-
-
-def test_skipped_rows_are_not_counted():
-    X, y = rows()
-    X[[3, 77]] = np.nan
-    found = validated(fitted(X, y, on_bad_rows="skip").model_, as_source(X, y))
-    assert found.n_rows == found.measure.pairs.sum() == N - 2
-
-
 @pytest.mark.parametrize(
     ("alpha", "intercept", "weighted"),
     [(0.3, True, True), ("gcv", False, True), ("evidence", True, False)],
