@@ -225,7 +225,10 @@ def test_the_command_gives_deviations_and_intervals(tmp_path):
     model.save(tmp_path / "model.h5", compact=True, force=True)
     refused("export", tmp_path / "model.h5", *out, "--force")
     for wanted, sentence in (
-        (RandomFeatureClassifier(n_components=16).fit(X, y[:, 0] > 50), "are of regressions"),
+        (
+            RandomFeatureClassifier("gaussian", n_components=16).fit(X, y[:, 0] > 50),
+            "are of regressions",
+        ),
         (ridge(Linear(), feature_map="nystroem").fit(X, y), "deviation at landmarks of the"),
     ):
         with pytest.raises(ParameterError, match=sentence):
@@ -253,7 +256,7 @@ def test_no_graph_makes_the_runtime_warn(tmp_path):
     models += [ridge(kernel=each, feature_map="nystroem").fit(X, y) for each in KERNELS]
     models += [ridge(scale=each).fit(X, y[:, 0]) for each in ("robust", "quantile")]
     models += [
-        RandomFeatureClassifier(n_components=64, calibration=each).fit(X, labels)
+        RandomFeatureClassifier("gaussian", n_components=64, calibration=each).fit(X, labels)
         for each in ("spline", "sigmoid", "isotonic", None)
     ]
     models += [streamkern.RandomFeaturePCA(n_random_features=16).fit(X)]
@@ -375,7 +378,7 @@ def test_means_of_other_losses_are_given(loss, tmp_path):
 @pytest.mark.parametrize("edges", [[50], [49, 51]])
 def test_classes_by_the_log_loss_are_given(edges, tmp_path):
     X, y = rows()
-    how = {"n_components": 64, "loss": "multinomial", "alpha": 0.1}
+    how = {"kernel": "gaussian", "n_components": 64, "loss": "multinomial", "alpha": 0.1}
     fitted = RandomFeatureClassifier(**how).fit(X, np.digitize(y[:, 0], edges))
     streamkern.to_onnx(fitted, tmp_path / "model.onnx", precision="double")
     found = answers(tmp_path / "model.onnx", X)

@@ -194,7 +194,7 @@ def test_what_cannot_be_written_is_found_before_rows_are_read(tmp_path, path, mo
 
 def test_without_rows_or_moments_sentences_say_what_would_bring_them(tmp_path, path):
     X, y = rows()
-    model = RandomFeatureRidge(n_components=64)
+    model = RandomFeatureRidge("gaussian", n_components=64)
     model.solve(model.moments(X, y), keep_moments=True)
     found = written(model, path)
     assert "The rows were not read for this report" in found.text

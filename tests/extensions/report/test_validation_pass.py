@@ -161,7 +161,7 @@ def test_intervals_hold_as_many_rows_as_they_say_where_the_model_is_true(by_fold
 def test_other_rows_and_models_without_equations_are_refused(tmp_path):
     X, y = rows()
     model, fixed = fitted(X, y), fitted(X, y, alpha=1.0)
-    classifier = RandomFeatureClassifier(n_components=16).fit(X, y > y.mean()).model_
+    classifier = RandomFeatureClassifier("gaussian", n_components=16).fit(X, y > y.mean()).model_
     wrong = [(model, X, y + np.linspace(0, 1, N)), (model, X[:200], y[:200]), (fixed, X, -y)]
     wrong = [(fit.model_, as_source(*others)) for fit, *others in wrong]
     wrong += [(classifier, classifier.source(X[::-1] + 1.0, y > y.mean(), None))]
