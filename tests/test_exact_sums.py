@@ -81,6 +81,16 @@ def test_files_in_another_order_have_the_same_sums(files, expected):
     assert bits(model().moments(streamkern.open_hdf5(files[::-1]))) == expected
 
 
+def test_rows_that_are_forgotten_after_a_merge_leave_no_bit():
+    X, y = rows()
+    first = model().moments(X[:16_000], y[:16_000])
+    wild = np.append(y[16_000:], 1e9)
+    more = np.vstack([X[16_000:], np.zeros((1, P), np.float32)])
+    both = first.merge(model().moments(more, wild, like=first))
+    assert bits(both) != bits(first)
+    assert bits(both.forget(more, wild)) == bits(first)
+
+
 @pytest.mark.parametrize("precision", ["int8", "int16"])
 def test_a_file_keeps_sums_of_32_bits_and_of_more(precision, tmp_path):
     X, y = rows()
