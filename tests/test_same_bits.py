@@ -142,7 +142,7 @@ from streamkern import RandomFeatureRidge, open_hdf5
 
 many, few = map(open_hdf5, sys.argv[1:])
 models = (
-    RandomFeatureRidge(n_components=512, standardize=False).fit(many),
+    RandomFeatureRidge("gaussian", n_components=512, standardize=False).fit(many),
     RandomFeatureRidge(n_components=512, alpha="cv").fit(few),
 )
 print([hashlib.sha256(model.coef_.tobytes()).hexdigest() for model in models])

@@ -133,12 +133,12 @@ def test_workers_get_them_and_log_none(url, bucket, external_scheduler_file, tmp
         few = {"config_kwargs": {"retries": {"total_max_attempts": 1}}}
         options = bucket.options_at(proxy) | few
         source = streamkern.open_hdf5(url, storage_options=options)
-        fitted = streamkern.RandomFeatureRidge(n_components=16).fit(source)
+        fitted = streamkern.RandomFeatureRidge("gaussian", n_components=16).fit(source)
         source = streamkern.open_hdf5(url, storage_options=options)
         process.kill()
         process.wait()
         with pytest.raises(DataError, match=r"s3://rows/rows\.h5.* cannot be read \(") as error:
-            streamkern.RandomFeatureRidge(n_components=16).fit(source)
+            streamkern.RandomFeatureRidge("gaussian", n_components=16).fit(source)
     assert fitted.report_["rows"] == N
     logs = "".join(path.read_text() for path in external_scheduler_file.parent.glob("*.log"))
     assert "s3://rows/rows.h5" in logs
@@ -150,7 +150,7 @@ def test_workers_get_them_and_log_none(url, bucket, external_scheduler_file, tmp
 def test_a_checkpoint_is_of_the_rows_and_not_of_who_reads_them(url, bucket, tmp_path):
     for key in (KEY, "another-key"):
         options = bucket.options | {"key": key}
-        model = streamkern.RandomFeatureRidge(n_components=16, random_state=1)
+        model = streamkern.RandomFeatureRidge("gaussian", n_components=16, random_state=1)
         source = streamkern.open_hdf5(url, storage_options=options)
         model.fit(source, checkpoint=tmp_path / "saved")
     assert model.report_["resumed_shards"] > 0

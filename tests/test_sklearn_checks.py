@@ -69,7 +69,9 @@ BY_NAME = {
     "order, and the check asks for an error"
 }
 
-# Every class as it is by default, of more features.
+# Every class as it is by default, but of few features, and of one kernel where a search of one was
+# checked with the first.
+GAUSSIAN = {"n_components": 32, "kernel": "gaussian", "alphas": [0.1, 1.0]}
 CASES = (
     Case(RandomFeatureRidge(n_components=32), WEIGHTS | BY_NAME),
     Case(ExactKernelRidge(), DENSE),
@@ -87,14 +89,14 @@ if "fields" in installed():
 
 if "classes" in installed():
     CASES += (
-        Case(streamkern.RandomFeatureClassifier(n_components=32), WEIGHTS | BY_NAME),
+        Case(streamkern.RandomFeatureClassifier(**GAUSSIAN), WEIGHTS | BY_NAME),
         Case(
             streamkern.RandomFeatureAdaBoost(RandomFeatureRidge(n_components=128), n_estimators=1),
             WEIGHTS | SINGLE | BY_NAME,
         ),
     )
 if "losses" in installed():
-    CASES += (Case(streamkern.RandomFeatureRegressor(n_components=32), WEIGHTS | BY_NAME),)
+    CASES += (Case(streamkern.RandomFeatureRegressor(**GAUSSIAN), WEIGHTS | BY_NAME),)
 if "components" in installed():
     CASES += (Case(streamkern.RandomFeaturePCA(n_random_features=32), ROUNDED | BY_NAME),)
 EXPECTED = {id(case.estimator): case.expected for case in CASES}

@@ -2,14 +2,11 @@
 
 from contextlib import nullcontext
 
-import dask
 import dask.array as da
 import h5py
 import numpy as np
 import pytest
 from commandline import write
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import streamkern
 from streamkern import ExactKernelRidge, Gaussian, RandomFeatureRidge, open_hdf5
@@ -110,21 +107,6 @@ def test_a_row_of_weight_0_is_absent_whatever_it_holds(tmp_path, source):
     there = s > 0
     assert_same_model(weighted, ridge().fit(X[there], y[there], s[there]))
     assert weighted.report_["skipped_rows"] == 0
-
-
-@settings(deadline=None, max_examples=15)
-@given(
-    s=st.lists(st.integers(0, 3), min_size=30, max_size=30).filter(lambda s: sum(map(bool, s)) > 9),
-    intercept=st.booleans(),
-    standardize=st.booleans(),
-)
-def test_any_weights_are_rows_repeated(s, intercept, standardize):
-    X, y, _ = table(30)
-    options = {"fit_intercept": intercept, "standardize": standardize, "n_components": 16}
-    with dask.config.set(scheduler="synchronous"):
-        found = ridge(**options).fit(X, y, np.array(s))
-        expected = ridge(**options).fit(*repeated(X, y, s))
-    assert_same_model(found, expected)
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from commandline import contents, invoke, program, report_of, rows, streamkern, unchanged_by, write
+from commandline import invoke, program, report_of, rows, streamkern, unchanged_by, write
 
 from streamkern import load, load_moments
 from streamkern.models.data_moments import DataMoments
@@ -22,33 +22,6 @@ def alike(one, other, tolerance=1e-9):
 # What they do.
 
 
-def test_merging_and_solving_is_fitting_all_rows():
-    streamkern("moments", "a.h5", "--out", "A2.h5", *OPTIONS)
-    streamkern("moments", "b.h5", "--like", "A2.h5", "--out", "B2.h5", "--quiet")
-    streamkern("merge", "A2.h5", "B2.h5", "--out", "C.h5")
-    solved = report_of("solve", "C.h5", "--alpha", 0.1, "--out", "solved.h5")
-    fitted = report_of("fit", "both.h5", "--like", "A2.h5", "--alpha", 0.1, "--out", "fitted.h5")
-    assert solved["train_rmse"] == pytest.approx(fitted["train_rmse"], rel=1e-9)
-    alike("solved.h5", "fitted.h5")
-    # Those of a model, too, are alike to its rows.
-    streamkern("moments", "b.h5", "--like", "model.h5", "--out", "B3.h5")
-    assert report_of("merge", "A.h5", "B3.h5", "--out", "C3.h5")["rows"] == 300
-
-
-def test_solving_chooses_the_penalty_as_a_fit_does():
-    solved = report_of("solve", "A.h5", "--out", "solved.h5")
-    fitted = report_of("fit", "a.h5", "--out", "fitted.h5", *OPTIONS)
-    assert solved.keys() == fitted.keys()
-    for name in ("alpha", "cv_rmse"):
-        assert solved[name] == pytest.approx(fitted[name], rel=1e-9)
-    said = " ".join(streamkern("solve", "A.h5", "--out", "again.h5").stdout.split())
-    assert "Solved" in said
-    assert "seconds" not in said  # those of the moments
-    assert "by cv, 5 folds by rows, of 30 tried" in said
-    again = report_of("solve", "A.h5", "--alpha", "gcv", "--out", "gcv.h5")
-    assert again["alpha_curve"]["criterion"] == "gcv"
-
-
 def test_a_window_over_files_is_a_fit_to_the_last_ones(folder):
     X, y = rows(300)
     for k in range(3):
@@ -66,13 +39,6 @@ def test_a_window_over_files_is_a_fit_to_the_last_ones(folder):
     model, fitted = load("model.h5"), load("fitted.h5")
     assert model.report_["rows"] == 200
     np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-5, atol=1e-6)
-
-
-def test_a_dry_run_plans_for_the_index_and_writes_nothing(folder):
-    before = contents(folder)
-    plan = report_of("moments", "a.h5", "--dry-run", "--out", "out.h5", "--components", 16)
-    assert plan["index_bytes"] >= 9 * 200
-    assert contents(folder) == before
 
 
 # What is refused.

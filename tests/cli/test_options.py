@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import entry_points
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -18,9 +19,8 @@ from commandline import contents, invoke, write
 from rows_read import store
 
 from streamkern._version import __version__
-from streamkern.cli import COMMANDS
+from streamkern.cli import COMMANDS, main
 from streamkern.estimators.problems import Regression
-from streamkern.predict.predictor import PredictionBuffers
 
 pytestmark = pytest.mark.usefixtures("all_files")
 
@@ -183,25 +183,6 @@ def test_names_in_files_give_a_terminal_no_orders(command):
     assert not {"\x1b", "\x07", "\r"} & set(said)
 
 
-def test_an_interrupted_prediction_leaves_nothing_behind(folder, monkeypatch):
-    predict, calls = PredictionBuffers.predict, []
-
-    def interrupted(buffers, X, out):
-        calls.append(len(X))
-        if len(calls) > 3:
-            raise KeyboardInterrupt
-        predict(buffers, X, out)
-
-    large("data.h5")
-    before = contents(folder)
-    monkeypatch.setattr(PredictionBuffers, "predict", interrupted)
-    result = invoke(*RUNS["predict"], "--quiet")
-    assert len(calls) > 3
-    assert result.exit_code == 130
-    assert result.stderr == "Error: interrupted; the output was not written.\n"
-    assert contents(folder) == before
-
-
 def open_in(process, path):
     """Whether a process, or a child of it, has a file open."""
     try:
@@ -241,10 +222,9 @@ def test_a_fit_is_interrupted_with_one_sentence_and_nothing_left_behind(folder, 
 
 
 def test_the_commands_are_those_of_dask_streamkern_too():
-    program = [Path(sys.executable).with_name("dask"), "streamkern", "show", "model.h5", "--json"]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == json.loads(invoke("show", "model.h5", "--json").stdout)
+    for group in ("dask_cli", "console_scripts"):
+        (program,) = entry_points(group=group, name="streamkern")
+        assert program.load() is main
 
 
 @pytest.mark.parametrize("end", [">&- 2>&- <&-", "| true"])

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from commandline import invoke, report_of, rows, streamkern, unchanged_by, write
 
-from streamkern import load, open_hdf5
+from streamkern import load
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -67,13 +67,6 @@ def test_standard_deviations_of_a_model_without_normal_equations_are_refused(fol
     sentence = unchanged_by(folder, *predict, "--std")
     assert "--std needs the normal equations, but compact.h5 was saved without" in sentence
     streamkern(*predict)
-
-
-@pytest.mark.parametrize("q", [None, 2])
-def test_the_json_is_what_the_model_says(q):
-    model = fitted(q)
-    write("test.h5", *rows(500, seed=1, q=q))
-    assert report_of("evaluate", "model.h5", "test.h5") == model.evaluate(open_hdf5("test.h5"))
 
 
 def test_intervals_are_written_evaluated_and_refused_in_one_sentence():

@@ -353,19 +353,6 @@ def test_a_pass_that_a_scheduler_refuses_to_follow_has_an_end_too(monkeypatch):
     assert len(heard) == 4
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_bad_rows_are_skipped_and_counted(scheduler):
-    X, y = rows(50)
-    X[[3, 4, 49], [0, 1, 2]] = np.nan, np.inf, -np.inf
-    y[[4, 20]] = np.nan
-    good = np.isfinite(X).all(axis=1) & np.isfinite(y)
-    cut = {"shard_rows": 10, "block_rows": 4, "skip_bad_rows": True}
-    with dask.config.set(scheduler=scheduler):
-        result = accumulate(ArraySource(X, y), Sums(), **cut)
-    assert (result.n_rows, result.n_skipped) == (46, 4)
-    assert result.statistic.summed.tolist() == X[good].sum(axis=0).tolist()
-
-
 def test_a_block_of_bad_rows_alone_is_not_handed_to_the_statistic_and_others_keep_their_places():
     X, y = rows(20)
     X[[0, 8, 9, 10, 11]] = np.nan

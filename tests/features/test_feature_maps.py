@@ -53,19 +53,6 @@ def test_sums_of_features_that_are_nested_and_not_made_from_rows_can_be_made_in_
     assert can_strip == (name not in ("identity", "nystroem"))
 
 
-@every_map
-def test_it_learns_and_comes_back_from_its_file(name, tmp_path):
-    X, y = rows()
-    fitted = model(name, precision="single").fit(X, y)
-    assert error(fitted) < 0.1
-    fitted.save(tmp_path / "model.h5")
-    back = streamkern.load(tmp_path / "model.h5")
-    assert np.array_equal(back.predict(X), fitted.predict(X))
-    mean, deviation = back.predict(X, return_std=True)
-    assert (deviation > 0).all()
-    assert np.abs(mean - fitted.predict(X)).max() < 1e-3 * y.std()
-
-
 @pytest.mark.parametrize("names", [("fourier", "mine"), ("mine", "sorf")])
 def test_a_name_that_another_map_has_is_refused(names):
     body = {"name": names[0], "families": {names[1]: ("another map", {})}}

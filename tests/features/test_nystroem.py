@@ -79,16 +79,6 @@ def test_features_are_the_whitened_kernel_of_the_formula(kernel, dtype):
     )
 
 
-def test_centres_explain_more_than_rows_at_random():
-    rng = np.random.default_rng(1)
-    rows = np.concatenate([0.1 * rng.standard_normal((900, P)), 4 + rng.standard_normal((100, P))])
-    left = [
-        1.0 - np.square(drawn(rows=each).transform(rows)).sum(axis=1).mean()
-        for each in (rows, *(rng.permutation(rows)[:M] for _ in range(10)))
-    ]
-    assert left[0] < 0.85 * np.mean(left[1:])
-
-
 # Weights.
 
 

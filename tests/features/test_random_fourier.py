@@ -168,16 +168,3 @@ def test_the_variance_of_independent_draws_is_that_of_the_formula(kernel, formul
         expected.append((1 + k2 - 2 * k**2) / D if paired else (1 + k2 / 2 - k**2) / D)
     # Directions of t differ, and a Laplacian kernel with them: compare the means over pairs.
     assert (apart**2).mean() == pytest.approx(np.mean(expected), rel=0.1)
-
-
-# In the phase form most of the error at short distances is that of the phases.
-@pytest.mark.parametrize(
-    ("paired", "length"), [(True, 0.5), (True, 1.0), (True, 2.0), (False, 1.0), (False, 2.0)]
-)
-def test_orthogonal_draws_have_a_smaller_error_than_independent_ones(paired, length):
-    gaussian, rows, seeds = FORMULAS["gaussian"], pairs(20, length), range(400)
-    orthogonal, independent = (
-        errors(*gaussian, 4 * P, seeds, rows, orthogonal=way, paired=paired)
-        for way in (True, False)
-    )
-    assert (orthogonal**2).mean() < 0.9 * (independent**2).mean()

@@ -62,45 +62,6 @@ def test_the_value_is_that_of_the_formula(kernel, formula, scale):
     assert_close(values, expected, size=1e3)
 
 
-def falkon_distances(X, Z, sigma):
-    return np.linalg.norm(X[:, None] / sigma - Z / sigma, axis=2)
-
-
-FALKON = {  # the kernels of Falkon by their sigma, and those that they are here
-    "gaussian": (Gaussian, lambda r: np.exp(-(r**2) / 2)),
-    "laplacian": (partial(Matern, nu=0.5), lambda r: np.exp(-r)),  # of the Euclidean distance
-    "matern 3/2": (partial(Matern, nu=1.5), lambda r: (1 + 3**0.5 * r) * np.exp(-(3**0.5) * r)),
-    "matern 5/2": (
-        partial(Matern, nu=2.5),
-        lambda r: (1 + 5**0.5 * r + 5 * r**2 / 3) * np.exp(-(5**0.5) * r),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FALKON)
-@pytest.mark.parametrize("sigma", [0.6, (0.5, 2.0, 30.0)])
-def test_a_length_scale_is_the_sigma_of_falkon(name, sigma):
-    kernel, formula = FALKON[name]
-    X, Z = rows(7), rows(5, seed=1)
-    assert_close(kernel(sigma)(X, Z), formula(falkon_distances(X, Z, np.array(sigma))))
-
-
-def test_the_laplacian_kernel_is_of_the_sum_of_distances_unlike_that_of_falkon():
-    X, Z = rows(7), rows(5, seed=1)
-    expected = np.exp(-np.abs(X[:, None] - Z).sum(axis=2) / 0.6)
-    assert_close(Laplacian(0.6)(X, Z), expected)
-    assert np.abs(expected - np.exp(-falkon_distances(X, Z, 0.6))).max() > 0.05
-
-
-def test_dot_products_are_those_of_falkon_of_rows_in_its_units():
-    X, Z = rows(7), rows(5, seed=1)
-    assert_close(Linear()(X / 1.7, Z / 1.7), 1 / 1.7**2 * X @ Z.T)
-    alpha, beta, degree = 0.4, 2.5, 3
-    unit = math.sqrt(alpha)
-    found = Polynomial(degree, constant=beta)(unit * X, unit * Z)
-    assert_close(found, (alpha * X @ Z.T + beta) ** degree)
-
-
 @every_kernel
 def test_more_rows_than_are_held_at_once_give_the_same_values(kernel, formula):
     X, Z = rows(2500), rows(3, seed=1)
@@ -234,16 +195,6 @@ def test_matern_values_fall_from_one_to_nothing_at_any_distance(nu):
     assert values[-1] == 0.0
     assert (np.diff(values) <= 1e-12).all()
     assert Matern(1.0, nu=nu).profile(np.array([1e-300]))[0] == pytest.approx(1.0, abs=1e-2)
-
-
-@pytest.mark.parametrize(("degree", "constant"), [(1, 0.0), (2, 1.0), (3, 0.5)])
-def test_the_polynomial_kernel_is_a_power_of_inner_products(degree, constant):
-    X, Z = rows(7), rows(5, seed=1)
-    values = Polynomial(degree, constant)(X, Z)
-    expected = [[naive.polynomial(x, z, degree, constant) for z in Z] for x in X]
-    assert_close(values, expected)
-    K = Polynomial(degree, constant)(X, X)
-    assert np.linalg.eigvalsh(K).min() >= -1e-12 * np.abs(K).max()
 
 
 def test_the_multiquadric_is_refused_with_the_reason():

@@ -101,28 +101,6 @@ def refitted(kind, q, *, intercept, weighted=False, alphas=ALPHAS, size=D):
     return sse.sum(axis=0) / weights.sum(), sse / weights[:, None, None]
 
 
-def assert_solution(solved, q, alpha, *, intercept=True, weighted=False) -> None:
-    X, y, s = rows(q)
-    s = s if weighted else np.ones(N)
-    Phi = feature_map().transform(X)
-    for j, one in enumerate(np.broadcast_to(alpha, q).tolist()):
-        w, mu = naive.weighted_ridge(Phi, y[:, j : j + 1], s, one, intercept=intercept)
-        found = solved.solution.coef[:, j]
-        assert np.abs(found - w[:, 0]).max() < 1e-9 * np.abs(w).max()
-        assert solved.solution.intercept[j] == pytest.approx(mu[0], rel=1e-8, abs=1e-8)
-
-
-def test_every_target_can_have_a_penalty_of_its_own():
-    solved = solve_folds(passed("rows", 2), PenaltyOptions(ALPHAS, per_target=True), intercept=True)
-    scores, _ = refitted("rows", 2, intercept=True)
-    best = scores.argmin(axis=0)
-    assert best[0] != best[1]
-    expected = np.array(ALPHAS)[best]
-    assert solved.solution.alpha.tolist() == expected.tolist()
-    assert solved.cv_rmse == pytest.approx(np.sqrt(scores[best, [0, 1]]), rel=1e-8)
-    assert_solution(solved, 2, expected)
-
-
 @pytest.mark.parametrize("per_target", [True, False])
 def test_one_standard_error_takes_the_largest_penalty_that_is_as_good(per_target):
     options = PenaltyOptions(ALPHAS, per_target=per_target, one_standard_error=True)
@@ -145,32 +123,6 @@ def test_by_default_thirty_penalties_are_tried(intercept):
     nearest = [int(np.abs(np.log(tried / alpha)).argmin()) for alpha in above]
     scores, _ = refitted("rows", 1, intercept=intercept, alphas=tried[nearest])
     assert solved.size.curve.scores[nearest] == pytest.approx(scores, rel=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("criterion", "intercept", "per_target"),
-    [
-        ("gcv", True, True),
-        ("gcv", False, False),
-        ("evidence", False, True),
-        ("evidence", True, False),
-    ],
-)
-def test_a_criterion_chooses_its_best_penalty_without_folds(criterion, intercept, per_target):
-    X, y, _ = rows(2)
-    zero = Moments(feature_map(), 2, precision="double")
-    folds = naive.accumulated(FoldStatistics(block_folds(N, 1), zero), naive.blocks(X, y))
-    options = PenaltyOptions(criterion, per_target=per_target)
-    solved = solve_folds(folds, options, intercept=intercept)
-    spectrum = Eigenbasis.of(total_of(2).centred(intercept=intercept)).spectrum
-    alphas = solved.size.curve.alphas
-    scores = PenaltyCurve.of_spectrum(criterion, alphas, spectrum).scores
-    if criterion == "gcv":
-        scores = scores / spectrum.target
-    best = scores.argmin(axis=0) if per_target else scores.sum(axis=1).argmin()
-    assert np.array_equal(solved.solution.alpha, alphas[best])
-    assert_solution(solved, 2, alphas[best], intercept=intercept)
-    assert solved.cv_rmse is None
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1e-20])

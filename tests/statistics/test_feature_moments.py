@@ -189,22 +189,6 @@ def test_any_number_of_different_shifts_merge_to_those_of_all_rows(feature_map, 
     assert_centres(total, X, y, s, steps=1000)
 
 
-def test_a_merge_takes_the_shift_of_the_left_and_leaves_both_as_they_are():
-    X, y, _ = rows(2)
-    phi = MAPS["paired"]()
-    left, right = (
-        naive.accumulated(Moments(phi, 2, precision="double", **options), naive.blocks(X, y))
-        for options in (shifts(phi, 2), other_shifts(phi, 2))
-    )
-    before = copy.deepcopy(left), copy.deepcopy(right)
-    both = left.merge(right)
-    both.update(naive.blocks(X, y))
-    for name, shift in shifts(phi, 2).items():
-        assert np.array_equal(getattr(both, name), shift)
-    for moments, as_before in zip((left, right), before, strict=True):
-        assert_alike(moments.centred(), as_before.centred())
-
-
 @every_map
 @every_precision
 def test_moments_about_another_shift_say_the_same(feature_map, precision):
@@ -240,13 +224,6 @@ def test_what_is_left_without_some_rows_are_the_moments_of_the_others(
     assert_centres(whole.without(part), X[kept], y[kept], s[kept])
     for moments, as_before in zip((whole, part), before, strict=True):
         assert_alike(moments.centred(), as_before.centred())
-
-
-def test_nothing_is_taken_away_by_moments_of_no_rows():
-    X, y, s = rows()
-    moments = naive.accumulated(Moments(MAPS["paired"]()), naive.blocks(X, y, [], s))
-    for nothing in (moments.zero(), naive.accumulated(moments, naive.blocks(X[:0], y[:0]))):
-        assert_alike(moments.without(nothing).centred(), moments.centred())
 
 
 class Counted(Moments):

@@ -89,7 +89,9 @@ def test_columns_become_what_the_recipe_makes_of_them(options, tolerance, tmp_pa
 def test_classes_of_tables_have_graphs(tmp_path):
     frame, y = farm(1500, seed=0)
     labels = np.where(y > y.median(), "good", "bad")
-    model = RandomFeatureClassifier(n_components=64, precision="double").fit(frame, labels)
+    model = RandomFeatureClassifier("gaussian", n_components=64, precision="double").fit(
+        frame, labels
+    )
     streamkern.to_onnx(model, tmp_path / "model.onnx", table=True)
     new, _ = farm(300, seed=1, is_new=True)
     (found,) = answers(tmp_path / "model.onnx", new)

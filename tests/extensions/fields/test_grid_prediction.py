@@ -96,7 +96,7 @@ def test_points_that_overflow_and_models_that_know_no_range_are_refused():
     with pytest.raises(DataError, match="points of the grid overflow"):
         model.predict_grid((2, 2), [[0, 1], [0, 1e308]])
     X = np.random.default_rng(0).normal(size=(50, 4))
-    wide = RandomFeatureRidge(n_components=16).fit(X, X[:, 0])
+    wide = RandomFeatureRidge("gaussian", n_components=16).fit(X, X[:, 0])
     with pytest.raises(ParameterError, match="spread over an extent"):
         wide.predict_grid((2, 2, 2, 2))
     assert wide.predict_grid(([0.0],) * 4).y_pred.shape == (1, 1, 1, 1)

@@ -40,7 +40,7 @@ def test_files_have_what_arrays_have():
 def test_commands_that_name_no_grid_or_rows_too_are_refused_and_write_nothing(folder):
     fitted().save("model.h5")
     X = np.random.default_rng(0).normal(size=(60, 2))
-    RandomFeatureClassifier(n_components=16).fit(X, X[:, 0] > 0).save("classes.h5")
+    RandomFeatureClassifier("gaussian", n_components=16).fit(X, X[:, 0] > 0).save("classes.h5")
     for model, arguments, said in (
         ("model.h5", [], "there is nothing to predict"),
         ("model.h5", ["--extent", "0,1,0,1"], "in the place of DATA"),

@@ -19,23 +19,6 @@ def test_every_aligned_interval_has_one_sobol_point():
         assert sorted((column * 64).astype(int)) == list(range(64))
 
 
-@pytest.mark.parametrize("paired", [True, False])
-def test_the_error_is_below_that_of_random_draws(paired):
-    X = np.random.default_rng(0).standard_normal((30, 2))
-    kernel = Gaussian(1.5)
-    exact = kernel(X, X)
-
-    def error(family):
-        squares = []
-        for seed in range(10):
-            phi = FAMILIES[family].map_of(kernel, 512, paired=paired, random_state=seed)
-            features = phi.draw(2).transform(X)
-            squares.append(np.mean((features @ features.T - exact) ** 2))
-        return np.mean(squares)
-
-    assert error("qmc") < error("orthogonal") / 4
-
-
 # Grids.
 
 KERNELS = [Gaussian(0.4), Matern(0.5, nu=0.5), Matern(0.3), Laplacian(0.5)]
@@ -66,15 +49,6 @@ def test_frequencies_are_half_of_a_grid_without_zero(kernel, p):
     # No frequency is there twice, and none with its opposite, which is at -1 - i.
     both = np.concatenate([whole, -1 - whole])
     assert len(np.unique(both, axis=0)) == 1024
-
-
-@every_kernel
-@every_p
-def test_squared_amplitudes_are_the_density_over_both_halves(kernel, p):
-    phi = drawn(kernel, p)
-    expected = 2 * kernel.density(phi.frequencies) * cells(phi).prod()
-    assert_close(phi.amplitudes**2, expected)
-    assert (np.diff(phi.amplitudes) <= 0).all()
 
 
 @every_kernel

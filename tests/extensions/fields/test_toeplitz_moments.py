@@ -95,13 +95,6 @@ def test_transforms_multiply_vectors_by_the_gram_matrix(p, D, k):
         np.testing.assert_allclose(products, expected, atol=1e-11 * np.abs(expected).max())
 
 
-def test_in_single_precision_transforms_are_rougher():
-    X, y, _ = field(2)
-    phi = lattice_map(2, 64)
-    found = moments_of(ToeplitzMoments, phi, X, y, precision="single")
-    assert_same(found, moments_of(Moments, phi, X, y), digits=1e-8)
-
-
 def test_sums_are_merged_taken_away_and_made_dense():
     X, y, weights = field(2)
     phi = lattice_map(2, 40)

@@ -84,12 +84,11 @@ def test_every_map_has_the_penalty_the_errors_and_the_predictions_of_the_system(
     assert np.allclose(curve["values"], whole["values"][-last:], rtol=1e-3)
 
 
-@pytest.mark.parametrize("alpha", [1e-2, 1e-4])
-def test_one_small_penalty_is_solved_though_bounds_do_not_fall_at_every_step(alpha):
+def test_one_small_penalty_is_solved_though_bounds_do_not_fall_at_every_step():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1500, 6))
     y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] ** 2 + 0.1 * rng.standard_normal(1500)
-    options = {"kernel": Gaussian(1.5), "n_components": 256, "alpha": alpha}
+    options = {"kernel": Gaussian(1.5), "n_components": 256, "alpha": 1e-4}
     found, expected = both((X, y), **options)
     check_alike(found, expected, X, y, tolerance=1e-3)
 
@@ -306,14 +305,6 @@ def test_waves_are_planned_where_all_that_is_searched_has_them():
     few, source = ridge(n_components=200, alpha=1.0), ArraySource(*rows(200, 2))
     for maps in (["grid", "orthogonal"], ["orthogonal", "grid"]):
         assert few.tune(source, kernels="matern12", maps=maps).report_["solver"] == "cg"
-
-
-@pytest.mark.parametrize("per_target", [True, False])
-def test_several_targets_with_weights_are_solved_together(per_target):
-    X, y = rows(q=2)
-    weights = stream(2).integers(0, 3, N).astype(float)
-    found, expected = both((X, y, weights), per_target=per_target)
-    check_alike(found, expected, *rows(300, q=2, seed=1))
 
 
 def test_deviations_are_those_of_the_system_and_files_keep_them(tmp_path):

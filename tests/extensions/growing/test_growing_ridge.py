@@ -51,18 +51,6 @@ def assert_predicts_like(model, expected, X, tolerance=1e-9):
 # Out again.
 
 
-def test_ten_slides_leave_no_drift():
-    X, y = rows(600)
-    model = ridge(precision="single", n_components=16).partial_fit(X[:100], y[:100])
-    like = model.moments_
-    for start in range(0, 500, 50):
-        model.update(X[start + 100 : start + 150], y[start + 100 : start + 150])
-        model.forget(X[start : start + 50], y[start : start + 50])
-    expected = ridge(precision="single", n_components=16).fit(X[500:], y[500:], like=like)
-    assert (model.report_["rows"], model.report_["forgotten_rows"]) == (100, 500)
-    assert_predicts_like(model, expected, X, 1e-5)
-
-
 # When it is solved, and what is kept.
 
 

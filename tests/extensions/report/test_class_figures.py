@@ -1,6 +1,5 @@
 """Reports of classifiers: classes of rows that were not seen, against fits without them."""
 
-import naive
 import numpy as np
 import pytest
 from matplotlib.figure import Figure as Canvas
@@ -76,19 +75,6 @@ def test_errors_are_those_of_models_without_each_fold(k, weighted):
             assert counted == pytest.approx([*sums, mine.sum()])
     area = metrics.roc_auc_score(y, ranked, sample_weight=s, multi_class="ovr")
     assert errors.auc == pytest.approx(area, abs=errors.auc_error + 1e-9)
-
-
-def test_without_folds_each_row_is_predicted_without_itself():
-    X, y = rows(n=60)
-    model = classifier(alpha=0.5, calibration=None, n_components=8).fit(X, y)
-    found = validated(model, (X, y, None))
-    Phi, signs = model.transform(X), np.where(y == "lake", 1.0, -1.0)
-    errors = naive.left_out_errors(Phi, signs[:, None], np.ones(60), 0.5, intercept=True)
-    scores = signs[:, None] - errors
-    assert (found.by_fold, found.n_rows) == (False, 60)
-    assert (found.measure.confusion == confusion_matrix(y, model.rule_.labels(scores))).all()
-    p = model.rule_.probabilities(scores)[:, 1]
-    assert found.measure.brier_score == pytest.approx(np.mean((p - (y == "lake")) ** 2))
 
 
 @pytest.mark.parametrize("k", [2, 3])

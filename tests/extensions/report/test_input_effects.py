@@ -63,7 +63,7 @@ def test_a_curve_is_the_mean_of_predictions_of_rows_with_one_value():
         assert found.lows[k, 0] == pytest.approx(np.quantile(predicted, 0.1))
     X[:, 0] = np.arange(300) % 3
     assert partial_dependence(model.model_, sample_of(X), [0]).values.tolist() == [0, 1, 2]
-    classes = RandomFeatureClassifier(n_components=32).fit(X, y > 0)
+    classes = RandomFeatureClassifier("gaussian", n_components=32).fit(X, y > 0)
     curve = partial_dependence(classes.model_, sample_of(X), [1])
     assert curve.means[:, 0] == pytest.approx(
         [classes.predict_proba(np.insert(X[:300, [0, 2, 3]], 1, v, axis=1))[:, 1].mean()

@@ -17,7 +17,7 @@ y = pd.Series(np.sin(X["rooms"]) + X["age"] + 0.1 * RNG.standard_normal(300), na
 
 @pytest.fixture(scope="module")
 def model():
-    return RandomFeatureRidge(n_components=128).fit(X, y, keep_moments=True)
+    return RandomFeatureRidge("gaussian", n_components=128).fit(X, y, keep_moments=True)
 
 
 @pytest.fixture
@@ -53,7 +53,9 @@ def test_a_new_axes_is_of_pyplot(model):
 
 
 def test_a_classifier_has_probabilities_and_a_kernel_that_weighs_inputs_needs_no_rows(ax):
-    classes = RandomFeatureClassifier(n_components=32).fit(X, np.where(y > 0, "dear", "cheap"))
+    classes = RandomFeatureClassifier("gaussian", n_components=32).fit(
+        X, np.where(y > 0, "dear", "cheap")
+    )
     assert classes.plot.partial_dependence(X, "age", ax=ax).get_ylabel() == "Probability of dear"
     ax = Figure().add_subplot()
     drawn = classes.plot.predicted(X, np.where(y > 0, "dear", "cheap"), ax=ax)

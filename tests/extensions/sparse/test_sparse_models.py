@@ -83,17 +83,6 @@ def test_the_full_model_stays_as_it_is():
     assert full.get_params()["sparse"] is None
 
 
-@pytest.mark.parametrize(("method", "precision"), [("forward", "single"), ("lasso", "double")])
-def test_all_features_are_the_full_model(method, precision):
-    full = ridge(precision=precision)
-    sparse = sparsify(full, D, method=method)
-    assert same_bits(sparse, full)
-    assert np.array_equal(
-        sparse.predict(rows()[0], return_std=True), full.predict(rows()[0], return_std=True)
-    )
-    assert same_bits(ridge(precision=precision, sparse=D, sparse_method=method), full)
-
-
 @pytest.mark.parametrize(("method", "q"), [("forward", 2), ("lasso", None)])
 def test_fitting_a_sparse_model_is_fitting_the_full_one_and_choosing(method, q):
     fitted = ridge(q, sparse=K, sparse_method=method)

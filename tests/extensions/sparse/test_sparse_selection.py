@@ -13,7 +13,6 @@ from streamkern.extensions.sparse.selection import (
     METHODS,
     Sparsifier,
     SparsityCurve,
-    checked_method,
     checked_size,
     sparse_errors,
     sparse_sizes,
@@ -127,14 +126,6 @@ def test_units_and_constant_targets_do_not_matter(method):
     assert chosen(0.0, Phi * np.logspace(-4, 4, D), y) == chosen(0.0, Phi, y)
 
 
-def test_targets_share_the_features_of_their_paths():
-    Phi, y = table(3)
-    paths = [on_the_path(Phi, target[:, None], 0.5, size) for target in y.T for size in SIZES[:2]]
-    for size, support in zip([3, 7], supports(moments(Phi, y), 0.5, [3, 7], "lasso"), strict=True):
-        assert len(support) == size
-        assert set().union(*paths) & set(support)
-
-
 @every_method
 def test_one_of_two_equal_features_is_enough_except_for_the_lasso_with_a_penalty(method):
     Phi, y = table()
@@ -195,12 +186,6 @@ def test_a_size_that_there_is_not_is_refused(value, why):
     assert checked_size(np.int64(4096), 4096) == 4096
     with pytest.raises(ParameterError, match=why):
         checked_size(value, 4096)
-
-
-@pytest.mark.parametrize("method", ["ridge", None, "Forward"])
-def test_a_method_that_there_is_not_is_refused(method):
-    with pytest.raises(ParameterError, match="must be one of forward, lasso, not"):
-        checked_method(method)
 
 
 # How many features, by errors on rows left out.

@@ -13,7 +13,6 @@ from rows_read import STORED, N, P, python, write
 from rows_read import together as read_together
 from servers import KEY, SECRET, late_proxy, web_server, web_server_without_ranges
 
-import streamkern
 from streamkern import open_hdf5
 from streamkern.errors import DataError, ParameterError
 from streamkern.extensions.stores import files_at_urls, requests
@@ -49,21 +48,6 @@ def test_rows_in_a_store_are_the_rows_of_the_file(tmp_path, bucket, small_pieces
     assert equal(together(source), together(open_hdf5(path)))
     assert source.files[0].storage == open_hdf5(path).files[0].storage
     source.check_unchanged()
-
-
-def test_a_fit_with_weights_has_the_bits_of_that_from_the_file(tmp_path, bucket, small_pieces):
-    path = write(tmp_path / "a.h5", chunks=(512, P))
-    with h5py.File(path, "a") as file:
-        file.create_dataset("w", data=np.arange(N) % 3, chunks=(1000,), compression="gzip")
-    source = open_hdf5(bucket.put(path), weights="w", storage_options=bucket.options)
-    here = open_hdf5(path, weights="w")
-    assert np.array_equal(read_together(source, 2000, 999)[2], np.arange(N) % 3)
-    model, same = (
-        streamkern.RandomFeatureRidge(n_components=32, alpha=1.0).fit(rows)
-        for rows in (source, here)
-    )
-    assert np.array_equal(model.coef_, same.coef_)
-    assert model.report_["weight"] == (np.arange(N) % 3).sum()
 
 
 def test_a_pattern_is_the_files_sorted_by_name(tmp_path, bucket):
