@@ -114,7 +114,7 @@ def test_errors_are_those_of_scikit_learn():
 
 
 def test_held_out_losses_are_near_those_of_refits():
-    for loss in ("poisson", "logistic"):
+    for loss in ("poisson", "logistic", "gamma"):
         y = TARGETS[loss]
         whole = model(loss, fold_by="blocks").fit(X, y)
         name = {"logistic": "log_loss"}.get(loss, "deviance")
@@ -230,8 +230,12 @@ def fitted_bits(loss):
 @pytest.mark.usefixtures("small_shards")
 def test_the_same_bits_of_any_workers():
     expected = fitted_bits("poisson")
-    with LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
-        assert fitted_bits("poisson") == expected
+    for n_workers in (1, 3):
+        with (
+            LocalCluster(n_workers, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster),
+        ):
+            assert fitted_bits("poisson") == expected
 
 
 @pytest.mark.cluster
