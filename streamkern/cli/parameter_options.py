@@ -92,6 +92,7 @@ def with_flags(sentence: str) -> str:
         r"\1",
         first,
     )
+    both = re.sub(r"(?:`convert` )?\b([a-z]+) \((--\1(?: [^)]+)?)\)", r"\2", both)
     return re.sub(rf"(?<![\w.(-])({named})\b", lambda found: flags[found[1]], both)
 
 

@@ -34,7 +34,12 @@ from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_grid import checked_penalty
 from streamkern.sources import ArraySource, Block
 from streamkern.sources.arrays import as_rows
-from streamkern.sources.containers import in_memory, keeps_coordinates, unwrapped
+from streamkern.sources.containers import (
+    in_memory,
+    keeps_coordinates,
+    unwrapped,
+    with_named_columns,
+)
 from streamkern.sources.nonfinite_rows import bad_rows_error, none_left_error
 from streamkern.statistics import ColumnStatistics, RowSample
 
@@ -114,7 +119,8 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
         matrices do not fit, or K + alpha I has no Cholesky factor.
         """
         refuse_paths(self, X)
-        X, y = in_memory(unwrapped("X", X)), in_memory(unwrapped("y", y))
+        named = {"y": unwrapped("y", y), "sample_weight": sample_weight}
+        X, y, sample_weight = map(in_memory, with_named_columns(unwrapped("X", X), **named))
         with data_errors():
             X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         alpha, kernel = _checked(self.alpha), as_kernel(self.kernel)
@@ -133,8 +139,7 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
             sample.update([Block(X, np.empty((len(X), 0)), 0, weights)])
             kernel = kernel.restricted(standardizer.columns)
             kernel = kernel.resolved(standardizer(sample.X), weights=sample.counts)
-        rows = standardizer(X)
-        K = kernel(rows, rows)
+        K = kernel(rows := standardizer(X), rows)
         targets = y.reshape(len(X), -1).astype(float, copy=False)
         curve = None
         if isinstance(alpha, float):

@@ -70,7 +70,7 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
             (f"trend: {name}", f"{number(slope)}, standard error {number(error)}")
             for name, slope, error in map(_TERM, report.get("trend", ()))
         ],
-        ("training rmse", number(report["train_rmse"])),
+        ("training rmse", number(report["train_rmse"]) + _unit(report)),
         ("cross-validated rmse", _cross_validated(report, number)),
         *[
             ("rmse of the rounding of features", number(error))
@@ -81,6 +81,12 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
         ("solver", f"{report['solver']}, condition {number(report['condition'])}"),
         *rows_of("gradients", report, number),
     ]
+
+
+def _unit(report: FitReport) -> str:
+    """Return what errors are in units of: a target that has a name."""
+    names: Any = _columns(report).target_names or []
+    return f", in units of {names[0]}" if len(names) == 1 and "classes" not in report else ""
 
 
 def _cross_validated(report: FitReport, number: Number) -> str:
@@ -94,7 +100,7 @@ def _tried(report: FitReport, what: str, number: Number) -> str:
     """Return the errors that something was chosen by, in words, or nothing."""
     errors: Any = report.get(f"{what}_errors")
     tried = ", ".join(f"{name} {number(error)}" for name, error in (errors or {}).items())
-    return f"; errors of small fits: {tried}" if tried else ""
+    return f"; errors of small fits, in standard deviations: {tried}" if tried else ""
 
 
 def _choices(report: FitReport, number: Number) -> Iterator[Row]:

@@ -175,9 +175,9 @@ def _turned(path: str, X: h5py.Dataset, other: h5py.Dataset) -> str:
     lie = [each for each in (X, other) if each.ndim == 2 and each.shape[1] == n_rows]
     if not lie or any(n_rows not in each.shape for each in (X, other)):
         return ""
-    names = " and ".join(each.name[1:] for each in lie)
+    seem = " and ".join(each.name[1:] for each in lie) + " seem" + "s" * (len(lie) == 1)
     turned = turned_by([each.name for each in lie], repr(str(path)))
-    return f", and {names} seem to be transposed, {turned}"
+    return f", and {seem} to be transposed, {turned}"
 
 
 def _recipe(file: h5py.File, shape: tuple[int, int]) -> tuple[str, tuple[str, ...]]:

@@ -68,7 +68,7 @@ def test_help_of_many_options_is_two_screens_and_says_how_to_see_all(name):
         (
             1,
             ("fit", "semicolons.csv", "--target", "price", "--out", "x.h5"),
-            "give delimiter (--delimiter), ';' if that",
+            "give --delimiter, ';' if that",
         ),
     ],
 )

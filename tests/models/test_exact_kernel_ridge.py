@@ -168,3 +168,12 @@ def test_a_constant_input_is_left_out_and_constant_inputs_alone_are_refused():
     assert_close(model.predict(padded), plain.predict(X))
     with pytest.raises(DataError, match="all columns of X are constant, of 40 samples and 2 inp"):
         ExactKernelRidge().fit(np.full((N, 2), 0.1), Y)
+
+
+def test_columns_of_a_frame_are_targets_and_weights_by_name():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.uniform(size=(40, 4)), columns=["a", "b", "price", "w"])
+    model = ExactKernelRidge().fit(frame, "price", sample_weight="w")
+    values = ExactKernelRidge().fit(frame[["a", "b"]], frame["price"], frame["w"])
+    np.testing.assert_array_equal(model.dual_coef_, values.dual_coef_)

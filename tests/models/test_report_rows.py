@@ -1,6 +1,7 @@
 """Rows of words, from a report alone."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
@@ -49,3 +50,13 @@ def test_classes_are_told_by_their_rows_or_by_their_weights():
 def test_figures_are_written_as_the_medium_has_them(report):
     rows = dict(report_rows.fit_rows(report | {"train_rmse": 1.25e-7}, "{}!".format))
     assert rows["training rmse"] == "1.25e-07!"
+
+
+def test_errors_say_their_units():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.uniform(size=200), "price": rng.uniform(size=200)})
+    rows = dict(
+        report_rows.model_rows(RandomFeatureRidge(n_components=8).fit(frame, "price").report_)
+    )
+    assert rows["training rmse"].endswith(", in units of price")
+    assert "errors of small fits, in standard deviations: " in rows["choice of kernel"]

@@ -60,6 +60,9 @@ class GridPrediction(NamedTuple):
         is_latitude = names[0].lower() in {"latitude", "lat", "y"}
         return made if is_latitude else made.transpose(*reversed(list(self.axes)), ...)
 
+    def _repr_html_(self) -> Any:
+        return self.to_xarray()._repr_html_() if find_spec("xarray") else None
+
     def _layers(self) -> list[tuple[str, Floats]]:
         return [("y_pred", self.y_pred)] + [("y_std", self.y_std)] * (self.y_std is not None)  # type: ignore[list-item]
 

@@ -34,6 +34,7 @@ _INFINITE = r"^[+-]?(?i:inf|infinity)$"
 NUMBER = rf"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|{_INFINITE}"
 TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
 _ZONE = r":.*(Z|[+-]\d{2}(:?\d{2})?)$"
+MARKS = "give `convert` decimal (--decimal ,) for 1,5, or thousands (--thousands ,) for 1,234, or "
 
 
 class Whole(tuple[Any, ...]):
@@ -179,10 +180,12 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
             plain = compute.if_else(zoned, none, column).cast(pa.timestamp("us"))
             exact = compute.if_else(zoned, column, none).cast(pa.timestamp("us", "UTC"))
         except pa.ArrowInvalid as error:
+            said = first_line(error)
+            cell = said.split("'")[1:-1]  # which Arrow quotes
+            others = f", such as {cell[0]!r}" if cell else f" ({said})"
             raise DataError(
-                f"column {name!r} must hold dates or times, but has others "
-                f"({first_line(error)}); mend the column, or make the recipe anew with "
-                f"`streamkern convert`."
+                f"column {name!r} must hold dates or times, but has others{others}; mend the "
+                f"column, or make the recipe anew with `streamkern convert`."
             ) from error
         column = compute.coalesce(plain, exact.cast(pa.timestamp("us")))
     elif not is_time(column.type) and not types.is_null(column.type):
@@ -216,12 +219,13 @@ def _index_in(cells: Any, levels: Sequence[Any]) -> Array:
 
 
 def _other_kind(name: str, expected: str, column: Any) -> DataError:
-    given = column.drop_null()
+    given, remedy = column.drop_null(), ""
     found = f"has others, of type {column.type}"
     if is_text(column.type) and len(given):
         others = f"{len(given):,} other{'s' * (len(given) > 1)}"
         found = f"has {others}, such as {given[0].as_py()[:80]!r}"
+        remedy = MARKS * (expected == "numbers" and "," in given[0].as_py())
     return DataError(
-        f"column {name!r} must hold {expected}, but {found}; mend the column, or make the recipe "
-        f"anew with `streamkern convert`."
+        f"column {name!r} must hold {expected}, but {found}; {remedy}mend the column, or make "
+        f"the recipe anew with `streamkern convert`."
     )

@@ -10,6 +10,7 @@ import numpy as np
 from streamkern._typing import Floats
 from streamkern.errors import DataError
 from streamkern.extensions.tables.cells import (
+    MARKS,
     NUMBER,
     TIME,
     Writing,
@@ -35,7 +36,6 @@ _LEVEL_BYTES = 1 << 20
 # Numbers as people write them: 1,5 and 1,234.5, 12.3%, $5.1 and 1.2D+00.
 _MARKED = r"(\d{1,3}(,\d{3})+(\.\d*)?|\d{1,3}([.' ]\d{3})+(,\d*)?|\d*[.,]?\d+)"
 _ODD_NUMBER = rf"^[+-]?[$€£¥]? ?[+-]?{_MARKED}([eEdD][+-]?\d+)? ?[%$€£¥]?$"
-_MARKS = "give `convert` decimal (--decimal ,) for 1,5, or thousands (--thousands ,) for 1,234, or "
 _MOST_EXACT = 2.0**53
 
 
@@ -228,7 +228,7 @@ class ColumnContents:
     def remedy(self) -> str:
         """What helps where all cells are numbers, but not all are plain."""
         has_options = self.is_written and self.odd_number and not {*"%$€£¥dD"} & {*self.odd_number}
-        return (_MARKS * bool(has_options) + "write plain numbers") * bool(self.odd_number)
+        return (MARKS * bool(has_options) + "write plain numbers") * bool(self.odd_number)
 
     def numbered_levels(self) -> dict[Any, int]:
         """Return how often there is each level: a number where all are plain ones, else a text."""

@@ -60,6 +60,8 @@ class CSVTable(StoredTable):
         wrong = "it is empty; at least a line of names is needed" * (not first)
         if "\0" in first:
             wrong = "it is UTF-16, or has zero bytes; save it as UTF-8"
+        elif "\N{REPLACEMENT CHARACTER}" in first:
+            wrong = "its first line is not UTF-8; save it as UTF-8"
         elif len(first) == _LINE_BYTES:
             wrong = f"its first line has {_LINE_BYTES:,} bytes or more; give shorter names"
         elif marks and not delimiter:

@@ -284,8 +284,8 @@ def _labels(targets: Sequence[tuple[ColumnContents, str]]) -> tuple[str, ...] | 
         return None
     column = targets[0][0]
     if column.has_too_many or len(column.levels) > _MOST_LABELS:
-        raise DataError(
-            f"target {column.name!r} is text with more than {_MOST_LABELS:,} values; as labels "
-            f"there may be so many."
-        )
+        what = f"target {column.name!r} is text with more than {_MOST_LABELS:,} values"
+        if column.remedy:
+            raise DataError(f"{what}, all of numbers, as {column.odd_number!r}; {column.remedy}.")
+        raise DataError(f"{what}; as labels there may be so many.")
     return tuple(sorted(column.levels))

@@ -38,6 +38,7 @@ def test_a_grid_has_the_predictions_of_its_points(monkeypatch, p, q, n_points):
     assert plain.y_std is None
     np.testing.assert_allclose(plain.y_pred, found.y_pred, atol=1e-6)
     assert set(found.to_xarray()) == {"y_pred", "y_std"}
+    assert "y_std" in found._repr_html_()
 
 
 def test_other_maps_other_extents_and_coordinates_have_grids_too():

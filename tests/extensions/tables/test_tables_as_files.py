@@ -53,7 +53,7 @@ def numbers_as_text(folder, write):
     return frame
 
 
-MARKS, PLAIN = "give `convert` decimal (--decimal ,) for 1,5, or", "write plain numbers"
+MARKS, PLAIN = "give --decimal , for 1,5, or", "write plain numbers"
 WAYS = [
     (lambda number: f"{number:.2f}".replace(".", ","), MARKS),
     (lambda number: f"{number:.1f}%", PLAIN),
@@ -115,7 +115,7 @@ def test_cells_between_other_marks_are_told(folder, name):
     frame.to_csv(name, index=False, sep=";", decimal=",")
     for command in (("inspect", name), ("convert", name, "o.h5", "--no-target")):
         sentence = refused(*command)
-        assert "has one column, with ';' in it; give delimiter (--delimiter), ';' if" in sentence
+        assert "has one column, with ';' in it; give --delimiter, ';' if" in sentence
     streamkern("convert", name, "o.h5", "--target", "y", "--delimiter", ";", "--decimal", ",")
     (folder / name).write_text("a;b\n1\n2\n")
     usual = "," if name == "t.csv" else "tab"
@@ -231,3 +231,32 @@ def test_parts_without_rows_or_labels_are_taken_beside_others(folder, ending):
     assert "has no rows; at least one" in refused(
         "predict", "m.h5", f"parts/0.{ending}", "--out", "q.h5"
     )
+
+
+def test_numbers_that_are_no_target_or_weight_as_written_name_the_remedy(folder):
+    n = 1200
+    frame = pd.DataFrame({"a": np.arange(n) / 7, "y": np.arange(n) + 0.5})
+    frame.assign(w=frame.y).to_csv("t.csv", index=False)
+    written = frame.y.map(lambda each: f"{each:.1f}".replace(".", ","))
+    frame.assign(y=written).to_csv("y.csv", index=False)
+    frame.assign(w=written).to_csv("w.csv", index=False)
+    sentence = refused("fit", "y.csv", "--target", "y", "--out", "m.h5")
+    assert "all of numbers, as '0,5'; give --decimal , for 1,5" in sentence
+    given = r"give `convert` decimal \(--decimal ,\)"
+    with (
+        pytest.warns(StreamkernWarning, match=given),
+        pytest.raises(DataError, match=rf"as '0,5'; {given}"),
+    ):
+        RandomFeatureRidge(n_components=8).fit("y.csv", "y")
+    sentence = refused("fit", "w.csv", "--target", "y", "--weights", "w", "--out", "m.h5")
+    assert "such as '0,5'; give --decimal , for 1,5" in sentence
+
+
+def test_the_cell_that_is_no_date_is_named_and_names_that_are_no_utf8_are_told(folder):
+    days = pd.date_range("2020-01-01", periods=40).astype(str).to_list()
+    frame = pd.DataFrame({"t": [*days[:17], "0000-00-00", *days[18:]], "y": np.arange(40.0)})
+    frame.to_csv("t.csv", index=False)
+    sentence = refused("fit", "t.csv", "--target", "y", "--out", "m.h5")
+    assert "must hold dates or times, but has others, such as '0000-00-00'; mend" in sentence
+    (folder / "l.csv").write_bytes("größe,y\n1,2\n".encode("latin-1"))
+    assert "not UTF-8; save it as UTF-8" in refused("inspect", "l.csv")
