@@ -3,13 +3,15 @@
     python benchmarks/parquet.py layouts [--gigabytes 6] [--limit 512MB] [--system] [--folder DIR]
     python benchmarks/parquet.py table FILE.parquet --target NAME
     python benchmarks/parquet.py store [--gigabytes 0.3] [--late 0.05]
+    python benchmarks/parquet.py columns [--columns 1000,5000,...]
 
 `layouts` writes the same random rows as one file, as many small ones, and as one row group, and
 fits each on two workers, which Dask ends where they have more memory than the limit.  With
 `--system` the operating system, too, refuses them more (RLIMIT_DATA).  `table`
 compares the commands on a table with the same commands on the HDF5 that `convert` makes of it, in
 turns.  `store` fits rows in a folder here, and the same rows by way of a server of S3 on this
-machine that answers every request at once, and late, in turns.
+machine that answers every request at once, and late, in turns.  `columns` converts, fits and
+predicts few rows of many columns: whether seconds grow faster than cells.
 """
 
 import json
@@ -32,7 +34,7 @@ import fsspec
 import numpy as np
 import pyarrow as pa
 from distributed import Client, LocalCluster
-from pyarrow import parquet
+from pyarrow import csv, parquet
 from s3fs import S3FileSystem
 
 from streamkern import RandomFeatureRidge, load
@@ -201,6 +203,29 @@ def store(gigabytes: float, late: float, files: int, rounds: int) -> None:
             if name in logs:
                 found["requests"] = Path(logs[name]).read_text().count("\n") / rounds
             print(json.dumps(found), flush=True)
+
+
+@main.command()
+@click.option("--columns", default="1000,3000,12000,50000", show_default=True)
+@click.option("--rows", default=300, show_default=True)
+def columns(columns: str, rows: int) -> None:
+    """Print a line for every number of columns and kind of file, with seconds of each command."""
+    rng = np.random.default_rng(0)
+    for number in map(int, columns.split(",")):
+        values = rng.standard_normal((rows, number)).astype(np.float32)
+        names = [f"x{j}" for j in range(number)]
+        frame = pa.table([*values.T, values[:, 0]], names=[*names, "y"])
+        for kind in ("csv", "parquet"):
+            with TemporaryDirectory() as folder:
+                file = f"{folder}/rows.{kind}"
+                (csv.write_csv if kind == "csv" else parquet.write_table)(frame, file)
+                steps = {
+                    "convert": f"convert {file} {folder}/rows.h5 --target y",
+                    "fit": f"fit {file} --target y --out {folder}/m.h5 --map sorf --components 256",
+                    "predict": f"predict {folder}/m.h5 {file} --out {folder}/p.h5",
+                }
+                seconds = {name: round(run(command)[0], 1) for name, command in steps.items()}
+            print(json.dumps({"columns": number, "kind": kind} | seconds), flush=True)
 
 
 def shares(n_rows: int, n_files: int) -> Iterator[pa.Table]:
