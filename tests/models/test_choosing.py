@@ -142,6 +142,28 @@ def test_where_rows_crowd_gaps_are_no_worse_than_the_mean_and_neighbours_no_wors
     assert among < np.sqrt(np.square(rows.predict(X) - y).mean()) + 0.01
 
 
+def test_groups_one_after_another_are_told_apart_and_new_ones_are_no_worse_than_the_mean():
+    rng = np.random.default_rng(0)
+    centres, offsets = rng.standard_normal((120, 3)), rng.standard_normal(120)
+
+    def rows_of(groups, m):
+        X = np.repeat(centres[groups], m, axis=0)
+        X += 0.05 * rng.standard_normal(X.shape)
+        return X, np.repeat(offsets[groups], m) + np.sin(6.0 * X[:, 0])
+
+    X, truth = rows_of(np.arange(20), 150)
+    fitted = RandomFeatureRidge(n_components=256)
+    notes(fitted, X, truth + 0.1 * rng.standard_normal(len(X)))
+    assert fitted.report_["fold_by"] == "blocks"
+    assert fitted.report_["feature_map"] == "nystroem"
+    (among, known), (new, unknown) = rows_of(np.arange(20), 20), rows_of(np.arange(20, 120), 5)
+    assert np.sqrt(np.square(fitted.predict(among) - known).mean()) < 0.3
+    errors = np.sqrt(
+        [np.square(each - unknown).mean() for each in (fitted.predict(new), truth.mean())]
+    )
+    assert errors[0] < 1.05 * errors[1]
+
+
 @pytest.mark.parametrize("how", ["sorted by the target", "spread", "blocks", "few"])
 def test_rows_that_do_not_crowd_keep_folds_by_rows(how):
     (X, y), _ = along_tracks()
