@@ -4,6 +4,7 @@ import warnings
 
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
@@ -162,6 +163,27 @@ def test_groups_one_after_another_are_told_apart_and_new_ones_are_no_worse_than_
         [np.square(each - unknown).mean() for each in (fitted.predict(new), truth.mean())]
     )
     assert errors[0] < 1.05 * errors[1]
+
+
+def test_a_category_whose_new_values_are_harder_is_named_and_folds_stay():
+    rng = np.random.default_rng(0)
+    sites, days = rng.integers(0, 40, 2400), rng.integers(0, 60, 2400)
+    x, of_site, of_day = (rng.standard_normal(m) for m in (2400, 40, 60))
+    dates = np.datetime64("2024-01-01") + days
+    table = pd.DataFrame({"x": x, "site": [f"s{i}" for i in sites], "day": dates})
+    model = RandomFeatureRidge(n_components=128, n_folds=2)
+    smooth, noise = np.sin(2.0 * x), 0.2 * rng.standard_normal(2400)
+    (said,) = notes(model, table, smooth + of_site[sites] + noise)
+    assert "new values of 'site' are harder to predict" in said
+    assert "--fold-by column:site" in said
+    told = model.report_["crowding"]
+    assert (model.report_["fold_by"], told["note"]) == ("rows", said)
+    assert told["far"] > 1.2 * told["near"]
+    (said,) = notes(model, table, smooth + of_day[days] + noise)
+    assert "new days of 'day'" in said
+    assert "--fold-by time:day" in said
+    assert notes(model, table, smooth + noise) == []
+    assert "crowding" not in model.report_
 
 
 @pytest.mark.parametrize("how", ["sorted by the target", "spread", "blocks", "few"])
