@@ -163,6 +163,11 @@ def test_groups_one_after_another_are_told_apart_and_new_ones_are_no_worse_than_
         [np.square(each - unknown).mean() for each in (fitted.predict(new), truth.mean())]
     )
     assert errors[0] < 1.05 * errors[1]
+    # All rows of a group were left out together, and say of new ones how large errors are.
+    low, high = fitted.predict(new, interval=0.9)[1].T
+    widths = np.unique(np.round(high - low, 9))
+    assert len(widths) == 1
+    assert np.mean((low <= unknown) & (unknown <= high)) > 0.8
 
 
 def test_a_category_whose_new_values_are_harder_is_named_and_folds_stay():
