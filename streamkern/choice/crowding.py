@@ -1,11 +1,11 @@
 """Whether rows crowd: what neighbours tell of them is then not told of where no rows are."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamkern._typing import Floats
+from streamkern._typing import Array, Floats
 from streamkern.choice.small_fit import SmallFit
 from streamkern.kernels import Laplacian
 from streamkern.parameters.parameters import Parameters
@@ -27,6 +27,9 @@ _MOST_INPUTS, _NEIGHBOURS, _SHORT = 3, (2, 8), 0.75
 # Along one input, times the widest step of rows at random that a gap is, and the share of rows at
 # both ends that may lie far out.
 _GAP, _TAIL = 5.0, 0.02
+# Values of a column are groups if they are so many, of no more than this share of the rows each;
+# and times the errors of rows that those of new ones are where that is said.
+_FEWEST_GROUPS, _SHARE, _LARGER, _DAY = 10, 0.1, 1.2, 86_400.0
 # Inputs of no more values are none of space; in how many quartile ranges all others are bounded.
 _FEW_VALUES, _BOUND = 8, 3.0
 
@@ -34,17 +37,31 @@ _FEW_VALUES, _BOUND = 8, 3.0
 class Crowding(NamedTuple):
     """Errors of a small fit over the deviation of the targets, and what is left out together."""
 
-    fold_by: str  # "blocks" of consecutive rows, or regions of "space"
+    fold_by: str  # "blocks" of consecutive rows, regions of "space", or values of a column
     near: float  # where single rows are left out
-    far: float  # where blocks or regions are
+    far: float  # where blocks, regions or values are
 
     @property
     def swings(self) -> bool:
         """Whether predictions far from rows are worse than the mean."""
         return self.far > 1.0
 
+    @property
+    def is_of_column(self) -> bool:
+        """Whether folds stay as they are, because rows to predict may be of the same values."""
+        return ":" in self.fold_by
+
     def note(self) -> str:
         """Say it in one sentence."""
+        if self.is_of_column:
+            kind, _, name = self.fold_by.partition(":")
+            values = f"values of {name!r}" if kind == "column" else f"days of {name!r}"
+            return (
+                f"new {values} are harder to predict: a small fit has {self.near:.2g} standard "
+                f"deviations of error where single rows are left out, and {self.far:.2g} where all "
+                f"rows of one are; fold_by {self.fold_by!r} (--fold-by {self.fold_by}) if rows to "
+                f"predict have new ones."
+            )
         what = "blocks of consecutive rows" if self.fold_by == "blocks" else "regions of the inputs"
         return (
             f"rows crowd: a small fit predicts them with {self.near:.2g} standard deviations of "
@@ -55,13 +72,14 @@ class Crowding(NamedTuple):
 
 
 def crowding(
-    summary: ColumnSummary, regions: Callable[[], Folds], random_state: int
+    summary: ColumnSummary, regions: Callable[[], Folds], random_state: int, recipe: Any
 ) -> Crowding | None:
     """Return how rows crowd, or None if they do not.
 
     Errors of blocks of consecutive rows, or of regions, are far above those of single rows: all are
     of a small fit without them, and of every block the logarithms of both are compared.  In any
-    space regions are harder than rows; they count where rows leave gaps between them.
+    space regions are harder than rows; they count where rows leave gaps between them.  If these do
+    not tell, it is asked of values of a table's columns.
     Roberts et al. (2017), "Cross-validation strategies for data with temporal, spatial,
     hierarchical, or phylogenetic structure".
     """
@@ -81,7 +99,9 @@ def crowding(
         if _leave_gaps(z):
             cells = regions().of(Block(summary.sample.X[:_ROWS][order], y, 0))
             parts["space"] = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
+        parts |= _groups(recipe, summary.sample.X[:_ROWS][order]) if recipe is not None else {}
         several = fit.left_out(Laplacian().resolved(z), z, y, list(parts.values()))
+        found = list[Crowding]()
         for (fold_by, some), errors in zip(parts.items(), several, strict=True):
             logs = np.log(np.maximum(errors, np.finfo(float).tiny)) / 2.0
             more = logs[:, 1] - logs[:, 0]
@@ -89,10 +109,30 @@ def crowding(
             sizes = [len(part) for part in some]
             near, far = np.sqrt(np.average(errors, axis=0, weights=sizes)).tolist()
             # Regions are harder than rows in any space, but rarely worse than the mean.
-            is_far = fold_by == "blocks" or logs[:, 1].mean() > 0.0
-            if is_far and more.mean() >= max(np.log(_FAR), sure):
-                return Crowding(fold_by, near, far)
-    return None
+            is_far = fold_by != "space" or logs[:, 1].mean() > 0.0
+            one = Crowding(fold_by, near, far)
+            if is_far and more.mean() >= max(np.log(_LARGER if one.is_of_column else _FAR), sure):
+                if not one.is_of_column:
+                    return one
+                found.append(one)
+    return max(found, key=lambda one: one.far / one.near, default=None)
+
+
+def _groups(recipe: Any, X: Floats) -> dict[str, list[Array]]:
+    """Return rows (n, p) of a table that share a category or a day, by the folds that see it."""
+    found, first = dict[str, list[Array]](), 0
+    for column in recipe.columns:
+        inputs = X[:, first : (first := first + len(column.inputs()))]
+        if column.kind not in {"categories", "times"} or not inputs.shape[1]:
+            continue
+        is_time = column.kind == "times"
+        values = np.floor(inputs[:, 0] / _DAY) if is_time else inputs.argmax(axis=1)
+        _, codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
+        several = np.flatnonzero(sizes > 1)
+        if len(several) >= _FEWEST_GROUPS and sizes.max() <= _SHARE * len(X):
+            name = f"{'time' if is_time else 'column'}:{column.name}"
+            found[name] = [np.flatnonzero(codes == each) for each in several]
+    return found
 
 
 def _leave_gaps(z: Floats) -> bool:

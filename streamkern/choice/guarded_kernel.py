@@ -19,7 +19,7 @@ from streamkern.runtime.threads import blas_threads
 # What kernels are chosen from: what is rough is not sure of gaps.  How often their
 # length scales are halved at the most, how many are tried at once, and by how much the mean squared
 # error between neighbours may rise for a shorter one.
-_ROUGH, _HALVINGS, _AT_ONCE, _NEXT_TO_NOTHING = (Laplacian(), Matern(1.5)), 8, 2, 1.1
+_ROUGH, _HALVINGS, _AT_ONCE, _NEXT_TO_NOTHING = (Laplacian(), Matern(1.5)), 8, 2, 1.15
 _COMPONENTS, _ROWS_A_FEATURE = 768, 4
 
 

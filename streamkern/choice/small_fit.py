@@ -21,6 +21,7 @@ from streamkern.features import (
     FeatureMap,
     FromRows,
     Identity,
+    LandmarkFolds,
     Standardized,
     Standardizer,
     drawn_from,
@@ -213,7 +214,12 @@ class SmallFit:
         sums = [fold.solvable() for fold in sums]
         total, intercept = reduce(Moments.merge, sums), self.options.fit_intercept
         basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
-        curve = curve_of(basis, total, sums, is_guarded=is_guarded)
+        spans: list[Any] = [None] * len(sums)
+        dealt = LandmarkFolds.of(drawn, X, folds) if is_guarded else None
+        if dealt is not None:
+            spans = [dealt.span_without(fold, len(basis.vectors)) for fold in np.unique(folds)]
+        splits = [Split(fold, span=span) for fold, span in zip(sums, spans, strict=True)]
+        curve = curve_of(basis, total, splits, is_guarded=is_guarded)
         best = curve.choose()
         score, error = curve.combined(best)
         cost = Cost(made - begun, ended - made, time.perf_counter() - ended)
@@ -356,7 +362,7 @@ def _about_some(feature_map: FeatureMap, X: Array, n_targets: int, precision: st
 
 
 def curve_of(
-    basis: Eigenbasis, total: Moments, folds: Sequence[Moments], *, is_guarded: bool
+    basis: Eigenbasis, total: Moments, splits: Sequence[Split], *, is_guarded: bool
 ) -> PenaltyCurve:
     """Return the errors of penalties about the best, from where robust GCV is least.
 
@@ -370,18 +376,18 @@ def curve_of(
     if not (is_guarded or q * _MANY > D or total.n_rows < _ROWS_A_COMPONENT * D):
         (start,) = PenaltyCurve.of_spectrum("gcv", alphas, basis.spectrum).choose()
         best, reach = int(start), _NEAR
-    known, sse = set[int](), np.full((len(folds), len(alphas), q), np.inf)
+    known, sse = set[int](), np.full((len(splits), len(alphas), q), np.inf)
     while new := [i for i in range(len(alphas)) if abs(i - best) <= reach and i not in known]:
         made = list[HeldOut]()
-        for fold, errors in zip(folds, sse, strict=True):
+        for split, errors in zip(splits, sse, strict=True):
             look_at_clock()
-            one = held_out_errors(basis, total, Split(fold), alphas[new])
+            one = held_out_errors(basis, total, split, alphas[new])
             errors[new] = one.sse
             made.append(one._replace(sse=errors))
         known.update(new)
         curve = PenaltyCurve.of_folds(alphas, made, np.ones(q))
         best = int(curve.choose()[0])
-    return curve.guarded(basis.spectrum) if is_guarded else curve
+    return curve.guarded(basis.spectrum, made) if is_guarded else curve
 
 
 def fit_bytes(

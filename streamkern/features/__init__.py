@@ -16,6 +16,7 @@ import_maps()
 
 from streamkern.features.standardizer import Standardizer
 from streamkern.features.standardized import Identity, Standardized
+from streamkern.features.landmark_folds import LandmarkFolds
 from streamkern.features.nystroem import Nystroem
 from streamkern.features.cosines import Cosines
 from streamkern.features.kernel_values import KernelColumns
@@ -27,7 +28,7 @@ from streamkern.features.abilities import (
 
 __all__ = [
     "FAMILIES", "LEVELS", "MAPS", "Bounded", "Combinations", "Cosines", "Family", "FeatureMap",
-    "FromRows", "Identity", "KernelColumns", "KernelMap", "Nystroem",
+    "FromRows", "Identity", "KernelColumns", "KernelMap", "LandmarkFolds", "Nystroem",
     "QuasiRandomFourierFeatures", "RandomFourierFeatures", "Standardized", "Standardizer",
     "StructuredFourierFeatures", "apply_r", "bounds", "combined", "compress",
     "drawn_from", "gradients", "gram_map", "has_gradients", "innermost", "kernel_diagonal",

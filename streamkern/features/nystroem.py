@@ -147,6 +147,14 @@ class Nystroem(KernelMap, LandmarkFeatures):
         n_threads = usable_cores()
         return triangular_solution(self.factor, vectors, transposed=not back, n_threads=n_threads)
 
+    def span_without(self, left_out: Array) -> Floats:
+        """Return orthonormal columns (m, r) of coefficients that some landmarks, (m,), leave at 0.
+
+        f = phi^T w has the coefficients L^-T w of the kernel at the landmarks.
+        """
+        theirs = self.apply_r(np.eye(self.n_components)[:, left_out], back=True)
+        return np.linalg.qr(theirs, mode="complete")[0][:, theirs.shape[1] :]
+
     def combined(self, weights: Floats) -> "CombinedLandmarks":
         return CombinedLandmarks(self.similarities, np.ascontiguousarray(self.apply_r(weights)))
 

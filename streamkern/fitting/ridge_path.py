@@ -57,6 +57,7 @@ def ridge_path(
         intercept=parameters.fit_intercept,
         sizes=sizes,
         leave_one_out=leaving,
+        landmarks=moments.landmarks,
     )
     solved = solved if completion is None else completion.completed(solved)
     n_components = len(solved.solution.coef)

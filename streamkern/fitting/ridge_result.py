@@ -194,7 +194,8 @@ def _intervals(
                 model = replace(predictor, **known[k]) if known else unseen[k]
                 mine = numbers == k
                 predicted[mine] = model.predict(rows.X[mine]).reshape(-1, predictor.n_targets)
-        found = fitted_intervals(predictor, rows, predicted)
+        guarded = solved.size is not None and solved.size.curve.near is not None
+        found = fitted_intervals(predictor, rows, predicted, of_gaps=guarded)
     return found, {"intervals": time.perf_counter() - begun}
 
 

@@ -2,11 +2,13 @@
 
 import time
 
+from streamkern.features import LandmarkFolds
 from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.fitting.draw_features import Features
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import USUAL_ROUNDING
 from streamkern.models.report_facts import known_columns, pass_report
+from streamkern.passes.column_summary import block_of
 from streamkern.passes.fit_context import FitContext
 from streamkern.predict.support import SupportRows
 from streamkern.solvers.table import solver_of
@@ -33,11 +35,15 @@ def sum_features(
     report |= {"metric": metric} | sums.facts
     if learnt is not None:
         report = learnt.reported(report)
+    folds, landmarks = context.fold_rule, None
+    if context.crowding is not None:
+        rows = standardizer_of(feature_map)(summary.sample.X)
+        landmarks = LandmarkFolds.of(feature_map, rows, folds.of(block_of(summary.sample)))
     sampled = not source.sparse_row_bytes
     how = feature_map, kernel, summary.sample
     return DataMoments(
         folds=sums.folds,
-        n_folds=context.fold_rule.n_folds,
+        n_folds=folds.n_folds,
         feature_map=feature_map,
         kernel=kernel,
         flat=source.target_ndim == 1,
@@ -54,5 +60,6 @@ def sum_features(
         feature_rounding=sums.facts.get("feature_rounding", USUAL_ROUNDING),
         weight_unit=sums.facts.get("weight_unit"),
         crowding_note="" if context.crowding is None else context.crowding.note(),
+        landmarks=landmarks,
         search_note=context.facts.get("tuning_note"),
     )

@@ -12,6 +12,7 @@ from streamkern.parameters.parameters import AUTO
 from streamkern.passes.column_summary import ColumnSummary, read_columns, warn_of_outliers
 from streamkern.passes.fit_context import FitContext
 from streamkern.passes.fold_rules import placed_folds, region_folds
+from streamkern.sources.columns import recipe_of
 from streamkern.statistics import Folds
 
 
@@ -31,6 +32,8 @@ def summarize(context: FitContext) -> tuple[FitContext, ColumnSummary]:
     if crowded is None:
         return context, summary
     warn(crowded.note())
+    if crowded.is_of_column:
+        return context.told(crowding=crowded._asdict() | {"note": crowded.note()}), summary
     options = context.options
     if context.plan.fold_by != "shards":  # which are blocks
         options = replace(options, fold_by=crowded.fold_by)
@@ -76,4 +79,5 @@ def _crowding(context: FitContext, summary: ColumnSummary) -> Crowding | None:
     is_open = options.n_folds > 1 and options.fold_by == AUTO and not options.is_field
     if not (is_open and of_distances) or context.source.sparse_row_bytes:
         return None
-    return crowding(summary, partial(_regions, context, summary), options.random_state)
+    regions, recipe = partial(_regions, context, summary), recipe_of(context.source.describe())
+    return crowding(summary, regions, options.random_state, recipe)

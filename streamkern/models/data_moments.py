@@ -7,7 +7,7 @@ from typing import Any
 
 from streamkern.engine.scheduler import compute, delayed, is_delayed, persist, scatter
 from streamkern.errors import ParameterError
-from streamkern.features import FeatureMap, solve_map
+from streamkern.features import FeatureMap, LandmarkFolds, solve_map
 from streamkern.kernels import Kernel
 from streamkern.models.feature_rounding import USUAL_ROUNDING
 from streamkern.models.moments_files import read_moments, write_moments
@@ -45,6 +45,7 @@ class DataMoments:
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
     crowding_note: str = ""  # where rows crowd, so that folds guard the penalty
+    landmarks: LandmarkFolds | None = None  # there, if features are made of these
     completion: Completion | None = None  # after conjugate gradients
     support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone
     sample: RowSample | None = None  # of the rows, until rows come or go; not saved

@@ -39,8 +39,14 @@ class _Scale(NamedTuple):
     level: float  # where all columns are 0
 
 
-def fitted_intervals(predictor: Predictor, rows: Block, predicted: Floats) -> Intervals | None:
-    """Return intervals by predictions (m, q) of models that have not seen rows, NaN if unknown."""
+def fitted_intervals(
+    predictor: Predictor, rows: Block, predicted: Floats, *, of_gaps: bool = False
+) -> Intervals | None:
+    """Return intervals by predictions (m, q) of models that have not seen rows, NaN if unknown.
+
+    If all rows of a place were left out together, in `of_gaps`, their errors are much alike, and
+    features would know them again.  They say nothing of a gap to come but how large errors are.
+    """
     known: Any = np.isfinite(predicted).all(axis=1)
     if known.sum() < _FEWEST:
         return None
@@ -54,6 +60,9 @@ def fitted_intervals(predictor: Predictor, rows: Block, predicted: Floats) -> In
         ranks = np.quantile(of_target, np.linspace(0, 1, RANKS))
         columns = np.hstack([features / size, rank_powers(of_target, ranks)])
         logs, slopes, level = _fitted_scale(columns, errors, weights)
+        if of_gaps:
+            level = float(np.log(np.average(errors, weights=weights)))
+            logs, slopes = np.full_like(logs, level), np.zeros_like(slopes)
         edges = np.quantile(logs, np.arange(1, TENTHS) / TENTHS)
         groups = (logs > edges[:, None]).sum(axis=0) * n_groups // TENTHS
         members = [groups == g for g in range(n_groups)]

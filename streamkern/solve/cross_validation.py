@@ -49,6 +49,7 @@ class HeldOut(NamedTuple):
     sse: Floats
     # `coef` (D, A, q) and `intercept` (A, q) of the models, if they are kept.
     models: dict[str, Floats] | None = None
+    mean: Any = None  # those of the mean of the other rows, (q,)
 
     def model_at(self, chosen: Any) -> dict[str, Floats]:
         """Return coefficients (D, q) and intercepts (q,) at penalties, by their indices."""
@@ -72,11 +73,15 @@ def held_out_errors(
     intercept = basis.spectrum.intercept
     training = split.training(total).centred(intercept=intercept)
     D, q = training.cross.shape
-    solutions = _solutions(training, alphas, basis, total.n_rows - intercept, n_threads)
+    if split.span is None:
+        solutions = _solutions(training, alphas, basis, total.n_rows - intercept, n_threads)
+    else:
+        solutions = _by_eigenvectors(training, alphas, n_threads, split.span)
     held = split.held_out.centred()
+    mean = held.target + held.weight * np.square(held.target_mean - training.target_mean)
     if isinstance(solutions, _InEigenbasis) and len(alphas) * q > _MANY_COLUMNS * D:
         sse = solutions.squared_errors(training, held)
-        return HeldOut(held.weight, _at_least_rounding(sse, held))
+        return HeldOut(held.weight, _at_least_rounding(sse, held), None, mean)
     sse, models = np.empty((len(alphas), q)), None
     if keep_models and D * sse.size <= _MOST_KEPT:
         models = {"coef": np.empty((D, *sse.shape)), "intercept": np.empty(sse.shape)}
@@ -90,7 +95,7 @@ def held_out_errors(
             models["coef"][..., part], models["intercept"][..., part] = coef, intercepts
         gap = held.target_mean[part] - intercepts - np.tensordot(held.feature_mean, coef, 1)
         sse[:, part] = held.target[part] - 2.0 * products + squares + held.weight * gap**2
-    return HeldOut(held.weight, _at_least_rounding(sse, held), models)
+    return HeldOut(held.weight, _at_least_rounding(sse, held), models, mean)
 
 
 def squared_errors(held: CentredMoments, solution: RidgeSolution) -> Floats:

@@ -15,7 +15,7 @@ from streamkern.solve.solution import is_on_or_below
 # Of robust GCV: 1 would be GCV itself.  Of 0.05 to 0.4, that which does best on real data.
 _ROBUST = 0.2
 # Times the mean squared error of the mean, or the least, that a guarded choice has on the folds.
-_GUARD = 1.02
+_GUARD = 1.1
 # Of the mean squared error, as a power of alpha: from here double precision gained a tenth or more.
 _FALLING = 0.1
 
@@ -35,6 +35,7 @@ class PenaltyCurve:
     scale: Floats
     fold_scores: Floats | None = None  # the mean squared errors of the folds, (K, A, q)
     near: Floats | None = None  # those between neighbours, by GCV, (A, q), where folds guard
+    mean: Any = None  # and there that of every fold by the mean of the others, (q,)
 
     @classmethod
     def of_folds(cls, alphas: Floats, folds: Sequence[HeldOut], target_variance: Floats) -> Self:
@@ -43,16 +44,17 @@ class PenaltyCurve:
         scores, scale = sse.sum(axis=0) / weights.sum(), _scale(target_variance)
         return cls("cv", alphas, scores, scale, sse / weights[:, None, None])
 
-    def guarded(self, spectrum: Spectrum) -> Self:
+    def guarded(self, spectrum: Spectrum, folds: Sequence[HeldOut]) -> Self:
         """Return the curve of folds for a choice by GCV that these guard.
 
         Folds of regions tell what is predicted where no rows are, and alone would smooth away what
         neighbours tell.  GCV tells the error between neighbours, and alone takes penalties at which
         predictions swing where no rows are.  So GCV chooses among the penalties whose error on the
-        folds is at most that of the mean, or the least of all.
+        folds is at most that of the mean of the other folds, or the least of all.
         """
         near = spectrum.counting_rows().gcv(self.alphas / spectrum.row_weight)
-        return replace(self, near=near)
+        mean = sum(fold.mean for fold in folds) / sum(fold.weight for fold in folds)
+        return replace(self, near=near, mean=mean)
 
     @classmethod
     def of_rows(cls, alphas: Floats, scores: Floats, target_variance: Floats) -> Self:
@@ -126,8 +128,7 @@ class PenaltyCurve:
         scores = self._combined(self.scores, per_target=per_target)
         best: Array = scores.argmin(axis=0)
         if self.near is not None:
-            variance = np.where(np.isfinite(self.scale), self.scale, 0.0)
-            mean = self._combined(variance, per_target=per_target)
+            mean = self._combined(self.mean, per_target=per_target)
             allowed = scores <= _GUARD * np.maximum(scores.min(axis=0), mean)
             near = self._combined(self.near, per_target=per_target)
             best = np.where(allowed, near, np.inf).argmin(axis=0)

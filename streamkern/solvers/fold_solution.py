@@ -18,6 +18,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import compute, delayed, persist
 from streamkern.errors import ParameterError
+from streamkern.features import LandmarkFolds
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.solve import Eigenbasis, NormalEquations, RidgeSolution, kept_gram, solve_ridge
 from streamkern.solve.penalty_curve import at_the_edge, short_of_precision
@@ -77,6 +78,7 @@ def solve_folds(
     intercept: bool,
     sizes: Sequence[int] | None = None,
     leave_one_out: LeaveOneOutCurve | None = None,
+    landmarks: LandmarkFolds | None = None,
 ) -> Solved:
     """Choose the penalty, and the number of features, from the moments of folds, and solve.
 
@@ -90,9 +92,8 @@ def solve_folds(
             "the number of components is chosen by cross-validation; take alpha 'cv' or a grid "
             "of penalties, or give the number."
         )
-    tried = solve_sizes(
-        folds, options, intercept=intercept, sizes=sizes or [None], leave_one_out=leave_one_out
-    )
+    how: Any = {"leave_one_out": leave_one_out, "landmarks": landmarks}
+    tried = solve_sizes(folds, options, intercept=intercept, sizes=sizes or [None], **how)
     size = tried[0]
     if len(tried) > 1:  # the smallest size within one standard error of the best
         scores = [each.curve.combined(each.chosen) for each in tried]

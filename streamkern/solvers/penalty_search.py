@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.engine.scheduler import compute, compute_all, delayed, persist
+from streamkern.engine.scheduler import compute, compute_all, delayed, persist, scatter
 from streamkern.errors import DataError, ParameterError
+from streamkern.features import LandmarkFolds
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.memory import usable_cores
 from streamkern.solve import Eigenbasis, Spectrum, rounding_variance
@@ -54,8 +55,13 @@ def solve_sizes(
     intercept: bool,
     sizes: Sequence[int | None],
     leave_one_out: LeaveOneOutCurve | None = None,
+    landmarks: LandmarkFolds | None = None,
 ) -> tuple[Size, ...]:
-    """Choose the penalty for every number of leading features, None for all of them."""
+    """Choose the penalty for every number of leading features, None for all of them.
+
+    Of folds with landmarks, each is predicted without its own.
+    """
+    known = scatter(landmarks)
     numbers: list[int] = compute(delayed(FoldStatistics.tests, folds, name="folds"))
     if options.needs_folds and len(numbers) < 2:
         raise ParameterError(
@@ -75,12 +81,14 @@ def solve_sizes(
         held_out: list[HeldOut] = []
         if options.needs_folds:
             errors = [
-                delayed(_held_out, basis, total, split, alphas, len(numbers), name=f"fold-{k}")
+                delayed(
+                    _held_out, basis, total, split, alphas, len(numbers), k, known, name=f"fold-{k}"
+                )
                 for k, split in splits(folds, numbers, n_components).items()
             ]
             variance, held_out = spectrum.target / spectrum.weight, compute_all(errors)
             curve = PenaltyCurve.of_folds(alphas, held_out, variance)
-            curve = curve.guarded(spectrum) if options.is_guarded else curve
+            curve = curve.guarded(spectrum, held_out) if options.is_guarded else curve
         elif leave_one_out is not None and options.reads_rows:
             curve = leave_one_out(basis, spectrum, alphas)
         else:
@@ -105,11 +113,20 @@ def _eigenbasis(total: FeatureSums, intercept: bool) -> Eigenbasis:
     return replace(basis, spectrum=replace(spectrum, target=np.where(varies, spectrum.target, 0.0)))
 
 
-def _held_out(
-    basis: Eigenbasis, total: FeatureSums, split: Split, alphas: Floats, n_folds: int
+def _held_out(  # noqa: PLR0917  a task
+    basis: Eigenbasis,
+    total: FeatureSums,
+    split: Split,
+    alphas: Floats,
+    n_folds: int,
+    number: int,
+    landmarks: LandmarkFolds | None,
 ) -> HeldOut:
     """Score a fold, all of which may be side by side on the cores of one machine."""
     n_threads = max(usable_cores() // n_folds, 1)
+    if landmarks is not None:
+        D = len(basis.vectors)
+        split = split._replace(span=landmarks.span_without(number, D))
     return held_out_errors(basis, total, split, alphas, n_threads, keep_models=True)
 
 

@@ -208,6 +208,8 @@ class Split(NamedTuple):
 
     held_out: Any
     before: Any = None
+    # Orthonormal columns (D, r): the coefficients that may differ from 0, None for all.
+    span: Any = None
 
     def training(self, total: Any) -> Any:
         """Return the sums of the rows that predict, of those of all rows."""

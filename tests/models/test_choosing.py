@@ -4,6 +4,7 @@ import warnings
 
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
@@ -140,6 +141,54 @@ def test_where_rows_crowd_gaps_are_no_worse_than_the_mean_and_neighbours_no_wors
     assert report["cv_rmse"] > 0.8 * np.hypot(in_gaps, 0.2)
     among = np.sqrt(np.square(fitted.predict(X) - y).mean())
     assert among < np.sqrt(np.square(rows.predict(X) - y).mean()) + 0.01
+
+
+def test_groups_one_after_another_are_told_apart_and_new_ones_are_no_worse_than_the_mean():
+    rng = np.random.default_rng(0)
+    centres, offsets = rng.standard_normal((120, 3)), rng.standard_normal(120)
+
+    def rows_of(groups, m):
+        X = np.repeat(centres[groups], m, axis=0)
+        X += 0.05 * rng.standard_normal(X.shape)
+        return X, np.repeat(offsets[groups], m) + np.sin(6.0 * X[:, 0])
+
+    X, truth = rows_of(np.arange(20), 150)
+    fitted = RandomFeatureRidge(n_components=256)
+    notes(fitted, X, truth + 0.1 * rng.standard_normal(len(X)))
+    assert fitted.report_["fold_by"] == "blocks"
+    assert fitted.report_["feature_map"] == "nystroem"
+    (among, known), (new, unknown) = rows_of(np.arange(20), 20), rows_of(np.arange(20, 120), 5)
+    assert np.sqrt(np.square(fitted.predict(among) - known).mean()) < 0.3
+    errors = np.sqrt(
+        [np.square(each - unknown).mean() for each in (fitted.predict(new), truth.mean())]
+    )
+    assert errors[0] < 1.05 * errors[1]
+    # All rows of a group were left out together, and say of new ones how large errors are.
+    low, high = fitted.predict(new, interval=0.9)[1].T
+    widths = np.unique(np.round(high - low, 9))
+    assert len(widths) == 1
+    assert np.mean((low <= unknown) & (unknown <= high)) > 0.8
+
+
+def test_a_category_whose_new_values_are_harder_is_named_and_folds_stay():
+    rng = np.random.default_rng(0)
+    sites, days = rng.integers(0, 40, 2400), rng.integers(0, 60, 2400)
+    x, of_site, of_day = (rng.standard_normal(m) for m in (2400, 40, 60))
+    dates = np.datetime64("2024-01-01") + days
+    table = pd.DataFrame({"x": x, "site": [f"s{i}" for i in sites], "day": dates})
+    model = RandomFeatureRidge(n_components=128, n_folds=2)
+    smooth, noise = np.sin(2.0 * x), 0.2 * rng.standard_normal(2400)
+    (said,) = notes(model, table, smooth + of_site[sites] + noise)
+    assert "new values of 'site' are harder to predict" in said
+    assert "--fold-by column:site" in said
+    told = model.report_["crowding"]
+    assert (model.report_["fold_by"], told["note"]) == ("rows", said)
+    assert told["far"] > 1.2 * told["near"]
+    (said,) = notes(model, table, smooth + of_day[days] + noise)
+    assert "new days of 'day'" in said
+    assert "--fold-by time:day" in said
+    assert notes(model, table, smooth + noise) == []
+    assert "crowding" not in model.report_
 
 
 @pytest.mark.parametrize("how", ["sorted by the target", "spread", "blocks", "few"])

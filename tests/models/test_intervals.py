@@ -74,7 +74,7 @@ def spied(monkeypatch, X, y, **options):
     """A fitted model, and the predictions of the rows that intervals are made from."""
     found = []
 
-    def keep(_predictor, rows, predicted):
+    def keep(_predictor, rows, predicted, **_how):
         found.append((rows, predicted[:, 0]))
 
     monkeypatch.setattr(ridge_result, "fitted_intervals", keep)

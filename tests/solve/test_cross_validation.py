@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tolerances import assert_close
 
-from streamkern.features import Identity
+from streamkern.features import Identity, LandmarkFolds, Nystroem
+from streamkern.kernels import Laplacian
 from streamkern.solve import Eigenbasis, cross_validation
 from streamkern.solve.cross_validation import held_out_errors
 from streamkern.solve.preconditioned_solution import preconditioned_solution
@@ -275,3 +276,31 @@ def test_scoring_a_fold_takes_no_more_than_three_squares_and_two_triangles(
     squares = 3 if not few_columns else 1
     assert peak < 2 * triangle + squares * 8 * case.D**2 + 0.15 * 8 * case.D**2
     assert set(ways) == {"eigenvalues" if not few_columns else "gradients"}
+
+
+def test_folds_without_their_landmarks_have_the_errors_of_the_kernel_at_the_others():
+    rng, alphas = np.random.default_rng(3), np.array([1e-3, 0.1, 10.0])
+    X = np.sort(rng.uniform(0.0, 6.0, (120, 1)), axis=0)
+    y, folds = np.sin(3.0 * X) + 0.1 * rng.standard_normal(X.shape), np.repeat(np.arange(3), 40)
+    drawn = Nystroem(Laplacian(1.0), 24).fit(X)
+    Phi, Z = drawn.transform(X), drawn.similarities.landmarks
+    landmarks = LandmarkFolds.of(drawn, X, folds)
+    assert landmarks.folds.tolist() == folds[np.abs(X - Z.T).argmin(axis=0)].tolist()
+    total = moments(Phi, y)
+    basis = Eigenbasis.of(total.centred(), total.n_rows - 1)
+    for k in range(3):
+        out, mine = folds == k, Z[landmarks.folds != k]
+        split = Split(moments(Phi[out], y[out]), span=landmarks.span_without(k, 24))
+        found = held_out_errors(basis, total, split, alphas, keep_models=True)
+        shift = y[~out].mean()
+        assert_close(found.mean, np.square(y[out] - shift).sum(axis=0))
+        K, inner = drawn.kernel(X, mine), drawn.kernel(mine, mine)
+        K = K - K[~out].mean(axis=0)
+        for a, alpha in enumerate(alphas):
+            system = K[~out].T @ K[~out] + alpha * inner
+            wanted = shift + K[out] @ np.linalg.solve(system, K[~out].T @ (y[~out] - shift))
+            assert_close(found.sse[a], np.square(y[out] - wanted).sum(axis=0), steps=1e6)
+            model = found.model_at(np.array([a]))
+            assert_close(Phi[out] @ model["coef"] + model["intercept"], wanted, steps=1e6)
+    assert LandmarkFolds.of(Identity().draw(1), X, folds) is None
+    assert LandmarkFolds(drawn, np.zeros(24, int)).span_without(0, 24) is None
