@@ -164,7 +164,7 @@ def test_times_of_the_configuration_that_are_none_are_refused():
     model = at_landmarks("gaussian")
     said = r"distributed.scheduler.no-workers-timeout .* must be a time such as 60s"
     with (
-        Client(n_workers=1, processes=False, dashboard_address=None),
+        Client(n_workers=1, processes=False, dashboard_address=":0"),
         dask.config.set({"distributed.scheduler.no-workers-timeout": "10min"}),
         pytest.raises(ParameterError, match=said),
     ):

@@ -140,7 +140,7 @@ def test_what_is_set_for_the_caller_is_set_for_its_tasks():
 
 
 def test_a_wait_that_is_cancelled_as_its_time_runs_out_goes_on(monkeypatch):
-    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as each:
+    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as each:
         future = each.submit(lambda: 7)
         result, raised = future.result, []
 

@@ -157,7 +157,7 @@ def test_a_pass_inside_a_task_of_somebody_else_leaves_that_task_alone(external_s
 
 
 def test_workers_of_one_process_compute_at_the_same_time():
-    rows, options = np.zeros((40, 2)), {"processes": False, "dashboard_address": None}
+    rows, options = np.zeros((40, 2)), {"processes": False, "dashboard_address": ":0"}
     with LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster, Client(cluster):
         at_once = accumulate(ArraySource(rows, rows[:, 0]), AtOnce(), shard_rows=4).statistic
     assert at_once.most == 2

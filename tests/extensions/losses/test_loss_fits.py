@@ -232,7 +232,7 @@ def test_the_same_bits_of_any_workers():
     expected = fitted_bits("poisson")
     for n_workers in (1, 3):
         with (
-            LocalCluster(n_workers, threads_per_worker=1, dashboard_address=None) as cluster,
+            LocalCluster(n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
             Client(cluster),
         ):
             assert fitted_bits("poisson") == expected
