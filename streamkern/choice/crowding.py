@@ -1,6 +1,7 @@
 """Whether rows crowd: what neighbours tell of them is then not told of where no rows are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ _MOST_INPUTS, _NEIGHBOURS, _SHORT = 3, (2, 8), 0.75
 # Along one input, times the widest step of rows at random that a gap is, and the share of rows at
 # both ends that may lie far out.
 _GAP, _TAIL = 5.0, 0.02
-# Values of a column are groups if they are so many, of no more than this share of the rows each;
+# Values of a column, of no more than this share of the rows each, are groups if they are so many;
 # and times the errors of rows that those of new ones are where that is said.
 _FEWEST_GROUPS, _SHARE, _LARGER, _DAY = 10, 0.1, 1.2, 86_400.0
 # Inputs of no more values are none of space; in how many quartile ranges all others are bounded.
@@ -59,8 +60,8 @@ class Crowding(NamedTuple):
             return (
                 f"new {values} are harder to predict: a small fit has {self.near:.2g} standard "
                 f"deviations of error where single rows are left out, and {self.far:.2g} where all "
-                f"rows of one are; fold_by {self.fold_by!r} (--fold-by {self.fold_by}) if rows to "
-                f"predict have new ones."
+                f"rows of one are; fold_by {self.fold_by!r} (--fold-by {quote(self.fold_by)}) if "
+                f"rows to predict have new ones."
             )
         what = "blocks of consecutive rows" if self.fold_by == "blocks" else "regions of the inputs"
         return (
@@ -99,23 +100,38 @@ def crowding(
         if _leave_gaps(z):
             cells = regions().of(Block(summary.sample.X[:_ROWS][order], y, 0))
             parts["space"] = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
-        parts |= _groups(recipe, summary.sample.X[:_ROWS][order]) if recipe is not None else {}
-        several = fit.left_out(Laplacian().resolved(z), z, y, list(parts.values()))
-        found = list[Crowding]()
+        kernel = Laplacian().resolved(z)
+        several = fit.left_out(kernel, z, y, list(parts.values()))
         for (fold_by, some), errors in zip(parts.items(), several, strict=True):
-            logs = np.log(np.maximum(errors, np.finfo(float).tiny)) / 2.0
-            more = logs[:, 1] - logs[:, 0]
-            sure = _SURE * more.std(ddof=1) / np.sqrt(len(some))
-            sizes = [len(part) for part in some]
-            near, far = np.sqrt(np.average(errors, axis=0, weights=sizes)).tolist()
+            logs, is_far = _compared(errors, _FAR)
             # Regions are harder than rows in any space, but rarely worse than the mean.
-            is_far = fold_by != "space" or logs[:, 1].mean() > 0.0
-            one = Crowding(fold_by, near, far)
-            if is_far and more.mean() >= max(np.log(_LARGER if one.is_of_column else _FAR), sure):
-                if not one.is_of_column:
-                    return one
-                found.append(one)
-    return max(found, key=lambda one: one.far / one.near, default=None)
+            if is_far and (fold_by == "blocks" or logs[:, 1].mean() > 0.0):
+                return Crowding(fold_by, *_mean(some, errors))
+        groups = {} if recipe is None else _groups(recipe, summary.sample.X[:_ROWS][order])
+        several, harder = fit.left_out(kernel, z, y, list(groups.values())), dict[str, float]()
+        for fold_by, errors in zip(groups, several, strict=True):
+            logs, is_far = _compared(errors, _LARGER)
+            if is_far:
+                harder[fold_by] = float(np.diff(logs).mean())
+        if not harder:
+            return None
+        fold_by = max(harder, key=lambda each: harder[each])
+        # At the penalty of rows a few values are far off, and decide the mean.
+        (errors,) = fit.left_out(kernel, z, y, [groups[fold_by]], own_penalty=True)
+    return Crowding(fold_by, *_mean(groups[fold_by], errors))
+
+
+def _compared(errors: Floats, times: float) -> tuple[Floats, bool]:
+    """Return logarithms of errors, (K, 2), and whether parts are so many times harder for sure."""
+    logs = np.log(np.maximum(errors, np.finfo(float).tiny)) / 2.0
+    more = logs[:, 1] - logs[:, 0]
+    sure = _SURE * more.std(ddof=1) / np.sqrt(len(more))
+    return logs, bool(more.mean() >= max(np.log(times), sure))
+
+
+def _mean(parts: Sequence[Array], errors: Floats) -> tuple[float, float]:
+    near, far = np.sqrt(np.average(errors, axis=0, weights=list(map(len, parts)))).tolist()
+    return near, far
 
 
 def _groups(recipe: Any, X: Floats) -> dict[str, list[Array]]:
@@ -128,8 +144,8 @@ def _groups(recipe: Any, X: Floats) -> dict[str, list[Array]]:
         is_time = column.kind == "times"
         values = np.floor(inputs[:, 0] / _DAY) if is_time else inputs.argmax(axis=1)
         _, codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
-        several = np.flatnonzero(sizes > 1)
-        if len(several) >= _FEWEST_GROUPS and sizes.max() <= _SHARE * len(X):
+        several = np.flatnonzero((sizes > 1) & (sizes <= _SHARE * len(X)))
+        if len(several) >= _FEWEST_GROUPS:
             name = f"{'time' if is_time else 'column'}:{column.name}"
             found[name] = [np.flatnonzero(codes == each) for each in several]
     return found

@@ -298,12 +298,19 @@ class SmallFit:
         return outer.mean
 
     def left_out(
-        self, kernel: Any, X: Array, y: Floats, partitions: Sequence[Sequence[Array]]
+        self,
+        kernel: Any,
+        X: Array,
+        y: Floats,
+        partitions: Sequence[Sequence[Array]],
+        *,
+        own_penalty: bool = False,
     ) -> list[Floats]:
         """Return errors of the parts (K, 2) of partitions: each row left out, or all of a part.
 
-        They are mean squares, at the penalty that is best for single rows.  Of the residuals r and
-        their hat matrix H, rows that are left out have the errors (I - H)^-1 r.
+        They are mean squares, at the penalty that is best for single rows, or for parts at the one
+        that is best for these.  Of the residuals r and their hat matrix H, rows that are left out
+        have the errors (I - H)^-1 r.
         """
         features, y = self.drawn(kernel, X, None).transform(X), y - y.mean(axis=0)
         features -= features.mean(axis=0)
@@ -315,14 +322,23 @@ class SmallFit:
             spare = 1.0 - 1.0 / len(y) - np.square(along) @ shrunk
             of_rows = np.square(residuals / spare[:, None]).mean(axis=1)
             found.append((of_rows, residuals, shrunk))
-        of_rows, residuals, shrunk = min(found, key=lambda each: each[0].mean())
+        best = min(found, key=lambda each: each[0].mean())
 
-        def errors(part: Array) -> tuple[float, float]:
+        def together(part: Array, residuals: Floats, shrunk: Floats) -> float:
             hat = (along[part] * shrunk) @ along[part].T + 1.0 / len(y)
-            together = np.linalg.solve(np.eye(len(part)) - hat, residuals[part])
-            return float(of_rows[part].mean()), float(np.square(together).mean())
+            errors = np.linalg.solve(np.eye(len(part)) - hat, residuals[part])
+            return float(np.square(errors).mean())
 
-        return [np.array([errors(part) for part in parts]) for parts in partitions]
+        pairs = list[Floats]()
+        for parts in partitions:
+            alone, sizes = [best[0][part].mean() for part in parts], list(map(len, parts))
+            several = [
+                [together(part, *one[1:]) for part in parts]
+                for one in (found if own_penalty else [best])
+            ]
+            least = min(several, key=lambda each: np.average(each, weights=sizes))
+            pairs.append(np.column_stack([alone, least]))
+        return pairs
 
     def _map(self, kernel: Any) -> FeatureMap:
         if self.options.is_identity:

@@ -88,7 +88,7 @@ def with_flags(sentence: str) -> str:
     named = "|".join(name for name in flags if "_" in name)
     # Some sentences say both: a name, perhaps a value, and the option in brackets.
     both = re.sub(
-        r"\b(?:[a-z]+_[a-z_]+|[a-z]+=True|[a-z_]+ '[\w:]+') \((--[a-z-]+(?: [\w:]+)?)\)",
+        r"\b(?:[a-z]+_[a-z_]+|[a-z]+=True|[a-z_]+ '[^']+') \((--[a-z-]+(?: [\w:]+| '[^']+')?)\)",
         r"\1",
         first,
     )

@@ -152,8 +152,7 @@ class Nystroem(KernelMap, LandmarkFeatures):
 
         f = phi^T w has the coefficients L^-T w of the kernel at the landmarks.
         """
-        theirs = self.apply_r(np.eye(self.n_components)[:, left_out], back=True)
-        return np.linalg.qr(theirs, mode="complete")[0][:, theirs.shape[1] :]
+        return np.linalg.qr(self.factor[~left_out].T)[0]
 
     def combined(self, weights: Floats) -> "CombinedLandmarks":
         return CombinedLandmarks(self.similarities, np.ascontiguousarray(self.apply_r(weights)))

@@ -89,6 +89,7 @@ def ridge_result(
     intervals, calibrating = _intervals(
         given.sample if with_intervals and given.completion is None else None,
         *(solved, predictor, folds, without_folds),
+        of_gaps=options.leaves_out_places,
     )
     cv_rmse, curve = solved.cv_rmse, None if solved.size is None else solved.size.curve
     if errors.source != "moments":
@@ -102,7 +103,7 @@ def ridge_result(
     warned = [*filter(None, (solution.note, short, note * (errors.source == "bound")))]
     # Too common for warnings.
     notes = [
-        given.crowding_note,  # which was warned of
+        (moments.report.get("crowding") or {}).get("note"),  # which was warned of where rows crowd
         edge,
         _unresolved(whole_map, equations, given.n_rows) * (not parameters.penalty.is_fixed),
         given.search_note,
@@ -167,6 +168,8 @@ def _intervals(
     predictor: Predictor,
     folds: Any,
     without_folds: Callable[[], FoldModels],
+    *,
+    of_gaps: bool,
 ) -> tuple[Intervals | None, dict[str, float]]:
     """Return intervals by sampled rows and models without their folds, and the seconds that took.
 
@@ -194,8 +197,8 @@ def _intervals(
                 model = replace(predictor, **known[k]) if known else unseen[k]
                 mine = numbers == k
                 predicted[mine] = model.predict(rows.X[mine]).reshape(-1, predictor.n_targets)
-        guarded = solved.size is not None and solved.size.curve.near is not None
-        found = fitted_intervals(predictor, rows, predicted, of_gaps=guarded)
+        of_gaps &= not in_turn
+        found = fitted_intervals(predictor, rows, predicted, of_gaps=of_gaps)
     return found, {"intervals": time.perf_counter() - begun}
 
 

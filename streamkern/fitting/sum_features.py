@@ -36,7 +36,7 @@ def sum_features(
     if learnt is not None:
         report = learnt.reported(report)
     folds, landmarks = context.fold_rule, None
-    if context.crowding is not None:
+    if context.crowding is not None or (context.penalty and context.penalty.is_guarded):
         rows = standardizer_of(feature_map)(summary.sample.X)
         landmarks = LandmarkFolds.of(feature_map, rows, folds.of(block_of(summary.sample)))
     sampled = not source.sparse_row_bytes

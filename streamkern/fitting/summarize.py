@@ -31,9 +31,10 @@ def summarize(context: FitContext) -> tuple[FitContext, ColumnSummary]:
     crowded = None if context.grows else _crowding(context, summary)
     if crowded is None:
         return context, summary
-    warn(crowded.note())
+    context = context.told(crowding=crowded._asdict() | {"note": crowded.note()})
     if crowded.is_of_column:
-        return context.told(crowding=crowded._asdict() | {"note": crowded.note()}), summary
+        return context, summary
+    warn(crowded.note())
     options = context.options
     if context.plan.fold_by != "shards":  # which are blocks
         options = replace(options, fold_by=crowded.fold_by)
@@ -41,7 +42,6 @@ def summarize(context: FitContext) -> tuple[FitContext, ColumnSummary]:
         options = replace(options, feature_map="nystroem", metric=None)
     n_sample = max(context.n_sample, options.sample_rows(context.source))
     context = context.planned_again(options, n_sample)
-    context = context.told(crowding=crowded._asdict() | {"note": crowded.note()})
     if len(summary.sample.X) < min(n_sample, summary.passed.n_rows):
         summary = read_columns(context, "columns again")
     by_region = context.plan.fold_by == "space"
@@ -79,5 +79,8 @@ def _crowding(context: FitContext, summary: ColumnSummary) -> Crowding | None:
     is_open = options.n_folds > 1 and options.fold_by == AUTO and not options.is_field
     if not (is_open and of_distances) or context.source.sparse_row_bytes:
         return None
-    regions, recipe = partial(_regions, context, summary), recipe_of(context.source.describe())
+    described = context.source.describe()
+    # Files that a table was converted to have no columns that folds could go by.
+    recipe = None if described.get("kind") == "hdf5" else recipe_of(described)
+    regions = partial(_regions, context, summary)
     return crowding(summary, regions, options.random_state, recipe)

@@ -91,6 +91,7 @@ def _unit(report: FitReport) -> str:
 
 def _cross_validated(report: FitReport, number: Number) -> str:
     few = report["feature_map"] == "nystroem" and report["rows"] < _FEW_ROWS
+    few &= not report.get("crowding")  # whose folds have no landmarks of their own
     known = report["cv_rmse"] is not None and report.get("alpha_curve") is not None
     more = "; of few rows up to 5% too small, as landmarks are chosen among those left out, too"
     return number(report["cv_rmse"]) + more * (few and known)

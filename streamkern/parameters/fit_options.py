@@ -128,6 +128,11 @@ class FitOptions:
         return str(self.fold_by).startswith(TIMES)
 
     @property
+    def leaves_out_places(self) -> bool:
+        """Whether folds are said to be blocks, regions or groups, whose errors are much alike."""
+        return self.fold_by in ("blocks", "space") or str(self.fold_by).startswith(GROUPS)
+
+    @property
     def fold_column(self) -> str | None:
         """The name of the column that folds go by, or None."""
         return fold_column(self.fold_by)

@@ -170,25 +170,46 @@ def test_groups_one_after_another_are_told_apart_and_new_ones_are_no_worse_than_
     assert np.mean((low <= unknown) & (unknown <= high)) > 0.8
 
 
+def test_folds_that_are_named_judge_landmarks_as_those_that_were_noticed():
+    (X, y), _ = along_tracks(16, 120)
+    noticed = RandomFeatureRidge(n_components=64)
+    assert notes(noticed, X, y)
+    report = noticed.report_
+    named = RandomFeatureRidge(
+        kernel=noticed.kernel_,
+        scale=report["scale"],
+        feature_map="nystroem",
+        n_components=64,
+        fold_by=report["fold_by"],
+        alpha="guarded",
+    ).fit(X, y)
+    assert named.report_["cv_rmse"] == pytest.approx(report["cv_rmse"], rel=1e-9)
+    assert named.alpha_ == noticed.alpha_
+
+
 def test_a_category_whose_new_values_are_harder_is_named_and_folds_stay():
     rng = np.random.default_rng(0)
     sites, days = rng.integers(0, 40, 2400), rng.integers(0, 60, 2400)
     x, of_site, of_day = (rng.standard_normal(m) for m in (2400, 40, 60))
     dates = np.datetime64("2024-01-01") + days
-    table = pd.DataFrame({"x": x, "site": [f"s{i}" for i in sites], "day": dates})
+    table = pd.DataFrame({"x": x, "a site": [f"s{i}" for i in sites], "day": dates})
     model = RandomFeatureRidge(n_components=128, n_folds=2)
     smooth, noise = np.sin(2.0 * x), 0.2 * rng.standard_normal(2400)
-    (said,) = notes(model, table, smooth + of_site[sites] + noise)
-    assert "new values of 'site' are harder to predict" in said
-    assert "--fold-by column:site" in said
-    told = model.report_["crowding"]
-    assert (model.report_["fold_by"], told["note"]) == ("rows", said)
-    assert told["far"] > 1.2 * told["near"]
-    (said,) = notes(model, table, smooth + of_day[days] + noise)
-    assert "new days of 'day'" in said
-    assert "--fold-by time:day" in said
-    assert notes(model, table, smooth + noise) == []
-    assert "crowding" not in model.report_
+    # As many folds as ever: it is no warning.
+    assert notes(model, table, smooth + of_site[sites] + noise) == []
+    report = model.report_
+    assert "new values of 'a site' are harder to predict" in report["note"]
+    assert "(--fold-by 'column:a site')" in report["note"]
+    assert report["fold_by"] == "rows"
+    near, far = (report["crowding"][name] for name in ("near", "far"))
+    by_site = model.set_params(fold_by="column:a site").fit(table, smooth + of_site[sites] + noise)
+    deviation = np.std(smooth + of_site[sites] + noise)
+    assert far == pytest.approx(by_site.report_["cv_rmse"] / deviation, rel=0.2)
+    assert far > 2.0 * near
+    model = model.set_params(fold_by="auto").fit(table, smooth + of_day[days] + noise)
+    assert "new days of 'day'" in model.report_["note"]
+    assert "--fold-by time:day" in model.report_["note"]
+    assert "crowding" not in model.fit(table, smooth + noise).report_
 
 
 @pytest.mark.parametrize("how", ["sorted by the target", "spread", "blocks", "few"])

@@ -225,3 +225,20 @@ def test_moments_of_windows_are_not_kept_for_later(tmp_path):
         model.moments_.save(tmp_path / "m.h5")
     again = ridge().solve(model.moments_)
     assert_errors_are_those_of(again, X, y, in_time(times))
+
+
+def test_intervals_of_groups_that_are_left_out_have_one_width_and_hold_new_ones():
+    rng = np.random.default_rng(0)
+    centres, offsets = 3.0 * rng.standard_normal((400, 4)), rng.standard_normal(400)
+
+    def drawn(groups):
+        X = centres[groups] + 0.3 * rng.standard_normal((len(groups), 4))
+        return X, offsets[groups] + 0.1 * rng.standard_normal(len(groups))
+
+    groups = rng.integers(0, 200, 2000)
+    X, y = drawn(groups)
+    model = RandomFeatureRidge("gaussian", n_components=64).fit(X, y, groups=groups)
+    new, expected = drawn(rng.integers(200, 400, 2000))
+    low, high = model.predict(new, interval=0.9)[1].T
+    assert np.ptp(high - low) < 1e-9
+    assert np.mean((low <= expected) & (expected <= high)) > 0.8

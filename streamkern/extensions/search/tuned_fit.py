@@ -260,21 +260,21 @@ class SearchedFit:
     ) -> tuple[FitOptions, str]:
         """Return options with as many features as have time, at the speed of trials, and a note."""
         asked = self.parameters.for_rows(self.options, source).n_components
-        notes = list[str]()
+        notes, fewest = list[str](), min(asked, FEWEST_COMPONENTS)
         while clock is not None and not options.is_identity:
             plan = plan_here(source, options, **self.parameters.solution_by_passes(options))
             seconds = clock.slowness * direct_seconds(plan, self.parameters, options)
             left = max(clock.until_end, 0.0)
             if plan.solves_by_passes or seconds <= left:
                 break
-            if options.n_components <= FEWEST_COMPONENTS:
+            if options.n_components <= fewest:
                 notes.append(
                     f"the fit was expected to take {seconds:.0f} s, but {left:.0f} s of the budget "
                     f"were left; give more seconds."
                 )
                 break
             fewer = options.n_components // 4 * 3 // 2 * 2
-            options = replace(options, n_components=max(fewer, FEWEST_COMPONENTS))
+            options = replace(options, n_components=max(fewer, fewest))
         if options.n_components < asked:
             notes.append(
                 f"the fit has {options.n_components:,} components, not the {asked:,} that were "

@@ -260,3 +260,15 @@ def test_the_cell_that_is_no_date_is_named_and_names_that_are_no_utf8_are_told(f
     assert "must hold dates or times, but has others, such as '0000-00-00'; mend" in sentence
     (folder / "l.csv").write_bytes("größe,y\n1,2\n".encode("latin-1"))
     assert "not UTF-8; save it as UTF-8" in refused("inspect", "l.csv")
+
+
+def test_files_that_a_table_was_converted_to_are_not_told_of_columns_they_lack(tmp_path):
+    rng = np.random.default_rng(0)
+    sites, x = rng.integers(0, 40, 1000), rng.standard_normal(1000)
+    table = pd.DataFrame({"x": x, "site": [f"s{i}" for i in sites]})
+    table["y"] = np.sin(2.0 * x) + rng.standard_normal(40)[sites]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    convert(tmp_path / "t.csv", tmp_path / "t.h5", targets="y")
+    model = RandomFeatureRidge(n_components=64, n_folds=2)
+    assert "new values" in model.fit(tmp_path / "t.csv", y="y").report_["note"]
+    assert "new values" not in model.fit(tmp_path / "t.h5").report_["note"]
