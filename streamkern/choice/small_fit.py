@@ -235,7 +235,10 @@ class SmallFit:
         weights: Floats | None = None,
         keeps_coef: bool = True,
     ) -> HeldOutResult:
-        """Fit the training part at the best of a grid of penalties, found by halving steps."""
+        """Fit the training part at the best of a grid of penalties, found by halving steps.
+
+        Fewer rows than features are solved for by one unknown a row, which is the same.
+        """
         n, X, y = self.n_training, X[: self.n_rows], y[: self.n_rows]
         counted = np.ones(len(X) - n) if weights is None else weights[n : self.n_rows]
         dtype = dtype_of_features(self.options.precision)

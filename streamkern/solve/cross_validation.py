@@ -49,7 +49,7 @@ class HeldOut(NamedTuple):
     sse: Floats
     # `coef` (D, A, q) and `intercept` (A, q) of the models, if they are kept.
     models: dict[str, Floats] | None = None
-    mean: Any = None  # those of the mean of the other rows, (q,)
+    sse_of_mean: Any = None  # of what the mean of the other rows predicts, (q,)
 
     def model_at(self, chosen: Any) -> dict[str, Floats]:
         """Return coefficients (D, q) and intercepts (q,) at penalties, by their indices."""

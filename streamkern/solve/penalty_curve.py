@@ -35,7 +35,7 @@ class PenaltyCurve:
     scale: Floats
     fold_scores: Floats | None = None  # the mean squared errors of the folds, (K, A, q)
     near: Floats | None = None  # those between neighbours, by GCV, (A, q), where folds guard
-    mean: Any = None  # and there that of every fold by the mean of the others, (q,)
+    mse_of_mean: Any = None  # and there of what the mean of the other folds predicts, (q,)
 
     @classmethod
     def of_folds(cls, alphas: Floats, folds: Sequence[HeldOut], target_variance: Floats) -> Self:
@@ -53,8 +53,8 @@ class PenaltyCurve:
         folds is at most that of the mean of the other folds, or the least of all.
         """
         near = spectrum.counting_rows().gcv(self.alphas / spectrum.row_weight)
-        mean = sum(fold.mean for fold in folds) / sum(fold.weight for fold in folds)
-        return replace(self, near=near, mean=mean)
+        sse: Any = sum(fold.sse_of_mean for fold in folds)
+        return replace(self, near=near, mse_of_mean=sse / sum(fold.weight for fold in folds))
 
     @classmethod
     def of_rows(cls, alphas: Floats, scores: Floats, target_variance: Floats) -> Self:
@@ -128,7 +128,7 @@ class PenaltyCurve:
         scores = self._combined(self.scores, per_target=per_target)
         best: Array = scores.argmin(axis=0)
         if self.near is not None:
-            mean = self._combined(self.mean, per_target=per_target)
+            mean = self._combined(self.mse_of_mean, per_target=per_target)
             allowed = scores <= _GUARD * np.maximum(scores.min(axis=0), mean)
             near = self._combined(self.near, per_target=per_target)
             best = np.where(allowed, near, np.inf).argmin(axis=0)

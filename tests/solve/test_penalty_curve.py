@@ -99,7 +99,7 @@ def curve(sse=SSE, weights=WEIGHTS, variance=VARIANCE) -> PenaltyCurve:
 def folds_of(sse=SSE, weights=WEIGHTS, mean=(0.0, 0.0)) -> list[HeldOut]:
     """Folds, with the error of a row of each by the mean of the others."""
     each = zip(weights, sse, strict=True)
-    return [HeldOut(float(w), part, mean=w * np.array(mean)) for w, part in each]
+    return [HeldOut(float(w), part, sse_of_mean=w * np.array(mean)) for w, part in each]
 
 
 def mean_errors(sse=SSE, weights=WEIGHTS) -> list[list[float]]:
