@@ -100,16 +100,16 @@ def crowding(
         if _leave_gaps(z):
             cells = regions().of(Block(summary.sample.X[:_ROWS][order], y, 0))
             parts["space"] = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
+        groups = {} if recipe is None else _groups(recipe, summary.sample.X[:_ROWS][order])
         kernel = Laplacian().resolved(z)
-        several = fit.left_out(kernel, z, y, list(parts.values()))
-        for (fold_by, some), errors in zip(parts.items(), several, strict=True):
+        several = fit.left_out(kernel, z, y, [*parts.values(), *groups.values()])
+        for (fold_by, some), errors in zip(parts.items(), several, strict=False):
             logs, is_far = _compared(errors, _FAR)
             # Regions are harder than rows in any space, but rarely worse than the mean.
             if is_far and (fold_by == "blocks" or logs[:, 1].mean() > 0.0):
                 return Crowding(fold_by, *_mean(some, errors))
-        groups = {} if recipe is None else _groups(recipe, summary.sample.X[:_ROWS][order])
-        several, harder = fit.left_out(kernel, z, y, list(groups.values())), dict[str, float]()
-        for fold_by, errors in zip(groups, several, strict=True):
+        harder = dict[str, float]()
+        for fold_by, errors in zip(groups, several[len(parts) :], strict=True):
             logs, is_far = _compared(errors, _LARGER)
             if is_far:
                 harder[fold_by] = float(np.diff(logs).mean())

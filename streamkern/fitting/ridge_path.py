@@ -49,7 +49,7 @@ def ridge_path(
         leaving = LeaveOneOutPass(source, feature_map, options, moments.n_threads)
     # Where rows crowd, folds guard the penalty.
     penalty = parameters.penalty
-    penalty = penalty.guarded() if moments.crowding_note else penalty
+    penalty = penalty.guarded() if moments.crowds else penalty
     completion = moments.completion
     solved = solve_folds(
         folds,

@@ -59,7 +59,7 @@ def sum_features(
         encoding=encoding_of(source),
         feature_rounding=sums.facts.get("feature_rounding", USUAL_ROUNDING),
         weight_unit=sums.facts.get("weight_unit"),
-        crowding_note="" if context.crowding is None else context.crowding.note(),
+        crowds=context.crowding is not None,
         landmarks=landmarks,
         search_note=context.facts.get("tuning_note"),
     )

@@ -44,7 +44,7 @@ class DataMoments:
     encoding: TargetEncoding = NUMBERS
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
-    crowding_note: str = ""  # where rows crowd, so that folds guard the penalty
+    crowds: bool = False  # whether rows do, so that folds guard the penalty
     landmarks: LandmarkFolds | None = None  # there, if features are made of these
     completion: Completion | None = None  # after conjugate gradients
     support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone

@@ -249,7 +249,7 @@ class SearchedFit:
         linear, moments = standardizer_of(ridge.feature_map).linear, ridge.moments
         has_metric = moments.options.metric is not None or linear is not None
         is_plain = not has_metric and moments.options.feature_map == _USUAL_MAP
-        is_plain |= bool(moments.crowding_note)  # whose folds say nothing of neighbours
+        is_plain |= moments.crowds  # whose folds say nothing of neighbours
         seconds, parts = ridge.seconds, ("scale", "columns", "pass", "solve")
         again = _AGAIN * sum(seconds.get(part, 0.0) for part in parts)
         left = self.begun + self.budget.seconds - time.perf_counter()
