@@ -293,7 +293,7 @@ def test_folds_without_their_landmarks_have_the_errors_of_the_kernel_at_the_othe
         split = Split(moments(Phi[out], y[out]), span=landmarks.span_without(k, 24))
         found = held_out_errors(basis, total, split, alphas, keep_models=True)
         shift = y[~out].mean()
-        assert_close(found.mean, np.square(y[out] - shift).sum(axis=0))
+        assert_close(found.sse_of_mean, np.square(y[out] - shift).sum(axis=0))
         K, inner = drawn.kernel(X, mine), drawn.kernel(mine, mine)
         K = K - K[~out].mean(axis=0)
         for a, alpha in enumerate(alphas):
