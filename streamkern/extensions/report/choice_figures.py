@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.choice.small_fit import error_of, first_scale, map_in_words
 from streamkern.extensions.report import pictures
 from streamkern.extensions.report.numbers import number
 from streamkern.extensions.report.pictures import Figure
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of
-from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.fit_report import FitReport, error_of, first_scale, map_in_words
 from streamkern.solve.penalty_curve import PenaltyCurve, errors_of_roots
 from streamkern.solvers.fold_solution import nested_sizes
 from streamkern.solvers.penalty_search import solve_sizes
@@ -232,8 +231,8 @@ def _scales_figure(title: str, tried: list[dict[str, Any]], chosen: float | None
     return Figure(f"Length scale: {title}", caption, draw)
 
 
-def _name_of(attempt: dict[str, Any]) -> tuple[str, str]:
-    return attempt["kernel"], map_in_words(attempt)
+def _name_of(tried: dict[str, Any]) -> tuple[str, str]:
+    return tried["kernel"], map_in_words(tried)
 
 
 def _frontier_figure(frontier: list[dict[str, Any]], chosen: dict[str, Any]) -> Figure:
