@@ -15,6 +15,7 @@ from streamkern.extensions.classes.calibration_fit import (
 from streamkern.extensions.classes.class_errors import ClassErrors, ScoreTable
 from streamkern.extensions.classes.class_rule import Calibrator, ClassRule, PlainRule
 from streamkern.extensions.classes.labelled_source import LabelledSource
+from streamkern.extensions.classes.prediction_sets import PredictionSets
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import scored
@@ -29,16 +30,17 @@ _LEAST_SPREAD = 1e-6
 
 def calibrated_by_folds(
     ridge: FittedRidge, source: LabelledSource, method: str
-) -> tuple[Calibrator, ClassErrors]:
+) -> tuple[Calibrator, PredictionSets, ClassErrors]:
     """Return the calibrator of scores of every row by the model without its fold, in one pass.
 
-    With it come the errors of taking the class of the largest of these scores.
+    With it come prediction sets, and the errors of taking the class of the largest score.
     """
     known = source.encoding
     held_out = unseen_by(ridge, _folds(ridge)).held_out
     by_largest = ClassErrors(ClassRule(known.classes, PlainRule()), known.factors)
     table, errors = _measured(ridge, source, held_out, by_largest)
-    return fitted_calibrator(method, table, known.factors), errors
+    sets = PredictionSets.of(table, known.factors)
+    return fitted_calibrator(method, table, known.factors), sets, errors
 
 
 def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:
@@ -80,10 +82,12 @@ def _folds(ridge: FittedRidge) -> Any:
     return folds
 
 
-def calibrated_by_rows(ridge: FittedRidge, source: LabelledSource, method: str) -> Calibrator:
-    """Return the calibrator of the model's scores of rows that it was not fitted on."""
-    (table,) = _measured(ridge, source, ridge.predictor)
-    return fitted_calibrator(method, table, source.encoding.factors)
+def calibrated_by_rows(
+    ridge: FittedRidge, source: LabelledSource, method: str
+) -> tuple[Calibrator, PredictionSets]:
+    """Return calibrator and sets of the model's scores of rows that it was not fitted on."""
+    (table,), factors = _measured(ridge, source, ridge.predictor), source.encoding.factors
+    return fitted_calibrator(method, table, factors), PredictionSets.of(table, factors)
 
 
 def _measured(
