@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, replace
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -257,8 +257,7 @@ class Parameters:
     @property
     def solve(self) -> Any:
         """The function that solves the system."""
-        module, _, name = SOLVES[self.solver].rpartition(".")
-        return getattr(import_module(module), name)
+        return resolve_name(SOLVES[self.solver])
 
     @property
     def solves_at_once(self) -> bool:

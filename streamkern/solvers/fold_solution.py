@@ -103,13 +103,15 @@ def solve_folds(
         size = next(each for each, (score, _) in zip(tried, scores, strict=True) if score <= most)
     alphas = size.curve.alphas[size.chosen]
     alpha = alphas if len(alphas) > 1 else float(alphas[0])
-    last = size.basis, size.total, alpha, solve
-    solution, equations = compute(delayed(_solved_in, *last, name="solve"))
+    task: Any = _solved, size.total, alpha, intercept, solve
+    if solve is solve_ridge:  # of which the factors are there
+        task = _solved_in, size.basis, size.total, alpha
+    solution, equations = compute(delayed(*task, name="solve"))
     return Solved(solution, equations, size, tried)
 
 
 def _solved(
-    total: FeatureSums, alpha: float, intercept: bool, solve: Any = solve_ridge
+    total: FeatureSums, alpha: float | Floats, intercept: bool, solve: Any = solve_ridge
 ) -> tuple[RidgeSolution, NormalEquations]:
     def centred() -> CentredMoments:
         return total.centred(intercept=intercept)
@@ -121,11 +123,7 @@ def _solved(
 
 
 def _solved_in(
-    basis: Eigenbasis, total: FeatureSums, alpha: float | Floats, solve: Any
+    basis: Eigenbasis, total: FeatureSums, alpha: float | Floats
 ) -> tuple[RidgeSolution, NormalEquations]:
-    def centred() -> CentredMoments:
-        return total.centred(intercept=basis.spectrum.intercept)
-
-    # The factors are there already.
-    solution = basis.solve(alpha) if solve is solve_ridge else solve(centred(), alpha)
-    return solution, NormalEquations.of(centred(), solution)
+    solution = basis.solve(alpha)
+    return solution, NormalEquations.of(total.centred(intercept=basis.spectrum.intercept), solution)
