@@ -245,6 +245,7 @@ DIFFER = {
     "test_calibration_(display_compute|inconsistent_prefit)": "the class has a name of its own",
     "test_calibration_(default|with_non_sample)": "a function takes the place of the class here",
     "test_dtype_match": "coefficients of sums in double are double",
+    "test_incremental_(basic|text)": "coef_ is a property, and Incremental copies no such",
     "test_(fit|score)_ndarrays|test_fit_shuffle_blocks": "inputs that are all constant are refused",
 }
 
