@@ -43,6 +43,7 @@ def evaluate(console: Console, **options: Any) -> None:
     """
     from streamkern.errors.formatting import listed
     from streamkern.estimators.loading import load_fitted
+    from streamkern.models.report_rows import unit_of
 
     left_out = options["leave_one_out"]
     needs = ["evaluate"] if left_out is None else ["evaluate", "is_linear"]
@@ -68,6 +69,8 @@ def evaluate(console: Console, **options: Any) -> None:
     if found["skipped_rows"]:
         rows.append(("rows skipped", f"{found['skipped_rows']:,}"))
     (title, errors), *tables = model.error_tables(found)
+    unit = unit_of(model.report)
+    errors = [(name, said + unit * (name in ("rmse", "mae"))) for name, said in errors]
     console.table(title, [*rows, *errors])
     for each in tables:
         console.table(*each)

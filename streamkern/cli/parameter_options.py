@@ -92,7 +92,14 @@ def with_flags(sentence: str) -> str:
         r"\1",
         first,
     )
-    both = re.sub(r"(?:`convert` )?\b([a-z]+) \((--\1(?: [^)]+)?)\)", r"\2", both)
+    # What is for `convert` stays so where a command has no such option.
+    context = click.get_current_context(silent=True)
+    has = {each for given in (context.command.params if context else ()) for each in given.opts}
+    both = re.sub(
+        r"(`convert` )?\b([a-z]+) \(((--\2)(?: [^)]+)?)\)",
+        lambda found: found[0] if found[1] and found[4] not in has else found[3],
+        both,
+    )
     return re.sub(rf"(?<![\w.(-])({named})\b", lambda found: flags[found[1]], both)
 
 

@@ -50,9 +50,9 @@ def drop_checkpoint(folder: str | None) -> None:
 
 
 def show_model(console: Console, title: str, model: Any, path: str) -> None:
-    report = json_report(model.report, {"model": path})
-    console.table(title, _of_command(title, model.rows_of(report)))
-    console.result(report)
+    written: FitReport = {"model": path}
+    console.table(title, _of_command(title, model.rows_of(model.report | written)))
+    console.result(json_report(model.report, written))
 
 
 def json_report(report: FitReport, written: FitReport) -> FitReport:

@@ -70,7 +70,7 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
             (f"trend: {name}", f"{number(slope)}, standard error {number(error)}")
             for name, slope, error in map(_TERM, report.get("trend", ()))
         ],
-        ("training rmse", number(report["train_rmse"]) + _unit(report)),
+        ("training rmse", number(report["train_rmse"]) + unit_of(report)),
         ("cross-validated rmse", _cross_validated(report, number)),
         *[
             ("rmse of the rounding of features", number(error))
@@ -83,7 +83,7 @@ def fit_rows(report: FitReport, number: Number = brief) -> list[Row]:
     ]
 
 
-def _unit(report: FitReport) -> str:
+def unit_of(report: FitReport) -> str:
     """Return what errors are in units of: a target that has a name."""
     names: Any = _columns(report).target_names or []
     return f", in units of {names[0]}" if len(names) == 1 and "classes" not in report else ""

@@ -181,8 +181,8 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
             exact = compute.if_else(zoned, column, none).cast(pa.timestamp("us", "UTC"))
         except pa.ArrowInvalid as error:
             said = first_line(error)
-            cell = said.split("'")[1:-1]  # which Arrow quotes
-            others = f", such as {cell[0]!r}" if cell else f" ({said})"
+            cell = said.partition("'")[2].rpartition("'")[0]  # which Arrow quotes
+            others = f", such as {cell!r}" if cell else f" ({said})"
             raise DataError(
                 f"column {name!r} must hold dates or times, but has others{others}; mend the "
                 f"column, or make the recipe anew with `streamkern convert`."

@@ -250,6 +250,10 @@ def test_numbers_that_are_no_target_or_weight_as_written_name_the_remedy(folder)
         RandomFeatureRidge(n_components=8).fit("y.csv", "y")
     sentence = refused("fit", "w.csv", "--target", "y", "--weights", "w", "--out", "m.h5")
     assert "such as '0,5'; give --decimal , for 1,5" in sentence
+    streamkern("fit", "t.csv", "--target", "y", "--out", "m.h5", *FIT)
+    frame.assign(a=written, w=1).to_csv("a.csv", index=False)
+    sentence = refused("predict", "m.h5", "a.csv", "--out", "p.csv")  # which has no --decimal
+    assert "such as '0,5'; give `convert` decimal (--decimal ,) for 1,5" in sentence
 
 
 def test_the_cell_that_is_no_date_is_named_and_names_that_are_no_utf8_are_told(folder):
@@ -258,6 +262,11 @@ def test_the_cell_that_is_no_date_is_named_and_names_that_are_no_utf8_are_told(f
     frame.to_csv("t.csv", index=False)
     sentence = refused("fit", "t.csv", "--target", "y", "--out", "m.h5")
     assert "must hold dates or times, but has others, such as '0000-00-00'; mend" in sentence
+    frame.assign(t=days).to_csv("t.csv", index=False)
+    streamkern("fit", "t.csv", "--target", "y", "--out", "m.h5", *FIT)
+    frame.assign(t="12 o'clock, they said").to_csv("p.csv", index=False)
+    sentence = refused("predict", "m.h5", "p.csv", "--out", "p.h5")
+    assert """has others, such as "12 o'clock, they said"; mend""" in sentence
     (folder / "l.csv").write_bytes("größe,y\n1,2\n".encode("latin-1"))
     assert "not UTF-8; save it as UTF-8" in refused("inspect", "l.csv")
 
