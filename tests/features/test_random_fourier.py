@@ -61,7 +61,8 @@ def test_a_normal_row_has_a_chi_length_and_a_uniform_direction(draw, p):
 @naive.quick
 @given(fewer=st.integers(1, 30), p=st.integers(1, 7))
 def test_fewer_rows_are_the_first_of_more(draw, fewer, p):
-    assert np.array_equal(draw(30, p, 3)[:fewer], draw(fewer, p, 3))
+    # Where a block is cut, some BLAS round the factor otherwise.
+    np.testing.assert_allclose(draw(fewer, p, 3), draw(30, p, 3)[:fewer], rtol=1e-12, atol=1e-13)
 
 
 def test_phases_are_uniform_on_the_circle():
