@@ -23,7 +23,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
 from streamkern import Matern, RandomFeatureClassifier, RandomFeatureRidge
 
-NOISE, N_TEST = 0.2, 4000
+NOISE, N_TEST, SIZE = 0.2, 4000, {"n_components": 2048}
 
 
 class Case(NamedTuple):
@@ -132,17 +132,17 @@ class Classes:
     """The sign of the targets, by a classifier: errors are then shares of wrong signs."""
 
     def __init__(self, case: Case) -> None:
-        self.model = RandomFeatureClassifier().fit(case.X, case.y > 0.0)
+        self.model = RandomFeatureClassifier(**SIZE).fit(case.X, case.y > 0.0)
         self.report_ = self.model.report_ | {"cv_rmse": 1.0 - self.model.report_["cv_accuracy"]}
         self.predict = self.model.predict
 
 
 def exact(case: Case) -> GaussianProcessRegressor:
-    """Fit length scales and noise of Matern 3/2 to 800 rows, and predict from 3,000."""
+    """Fit length scales and noise of Matern 3/2 to 500 rows, and predict from 3,000."""
     some = np.random.default_rng(0).permutation(len(case.X))[:3000]
     X, y, scales = case.X[some], case.y[some], case.X.std(axis=0) / 4.0
     kernel = kernels.ConstantKernel() * kernels.Matern(scales, nu=1.5) + kernels.WhiteKernel(0.1)
-    fitted = GaussianProcessRegressor(kernel, normalize_y=True).fit(X[:800], y[:800])
+    fitted = GaussianProcessRegressor(kernel, normalize_y=True).fit(X[:500], y[:500])
     return GaussianProcessRegressor(fitted.kernel_, optimizer=None, normalize_y=True).fit(X, y)
 
 
@@ -159,12 +159,17 @@ CASES: dict[str, Callable[[], Case]] = {
     "beyond one input": beyond,
 }
 MODELS: dict[str, Callable[[Case], Any]] = {
-    "fold_by rows": lambda case: RandomFeatureRidge(fold_by="rows").fit(case.X, case.y),
-    "fit": lambda case: RandomFeatureRidge().fit(case.X, case.y),
-    "fit, double": lambda case: RandomFeatureRidge(precision="double").fit(case.X, case.y),
-    "tune 1m": lambda case: RandomFeatureRidge().tune(case.X, case.y, budget="1m"),
+    "fold_by rows": lambda case: RandomFeatureRidge(**SIZE, fold_by="rows").fit(case.X, case.y),
+    "fit": lambda case: RandomFeatureRidge(**SIZE).fit(case.X, case.y),
+    "fit double": lambda case: RandomFeatureRidge(**SIZE, precision="double").fit(case.X, case.y),
     **{
-        f"map {name}": lambda case, name=name: RandomFeatureRidge(feature_map=name).fit(
+        f"tune {budget}": lambda case, budget=budget: RandomFeatureRidge(**SIZE).tune(
+            case.X, case.y, budget=budget
+        )
+        for budget in ("1m", "5m")
+    },
+    **{
+        f"map {name}": lambda case, name=name: RandomFeatureRidge(**SIZE, feature_map=name).fit(
             case.X, case.y
         )
         for name in ("grid", "iid", "sorf", "nystroem")
@@ -218,9 +223,11 @@ def measured(case: Case, model: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", default=[*CASES])
-    parser.add_argument("--models", default=",".join(each for each in MODELS if "," not in each))
+    parser.add_argument("--models", default="fold_by rows,fit,tune 1m,boosting,kriging")
     parser.add_argument("--write", type=Path)
+    parser.add_argument("--components", type=int, default=2048, help="features of models")
     options = parser.parse_args()
+    SIZE["n_components"] = options.components
     for name in options.cases:
         case = CASES[name]()
         for model in options.models.split(","):

@@ -8,6 +8,7 @@ and a few factors are enough.
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.choice.time_limit import look_at_clock
 from streamkern.engine.scheduler import scatter
+from streamkern.errors import ParameterError
 from streamkern.features import (
     FeatureMap,
     FromRows,
@@ -432,6 +434,16 @@ def far_steps(kernel: Any, rows: Floats) -> list[int]:
     if not _TIGHT < apart < np.inf:
         return []
     return [round(2.0 * math.log2(apart * factor)) for factor in _ABOUT]
+
+
+def kernels_of_map(kernels: Sequence[Any], options: FitOptions, n_features: int) -> list[Any]:
+    """Return the kernels that the map of the options has features of."""
+    found = []
+    for kernel in kernels:
+        with suppress(ParameterError):
+            replace(options, kernel=kernel).check_map(n_features)
+            found.append(kernel)
+    return found
 
 
 def map_in_words(tried: Mapping[str, Any]) -> str:
