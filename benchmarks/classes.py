@@ -72,6 +72,10 @@ def tell(title: str, found: dict[str, Any]) -> None:
     names = ("accuracy", "balanced_accuracy", "auc", "log_loss", "brier_score")
     for name in (*names, "expected_calibration_error"):
         print(f"    {name} {found[name]:.4f}", flush=True)
+    if sets := found.get("sets"):
+        classes = ", ".join(f"{share:.3f}" for share in sets["by_class"])
+        print(f"    sets of 90% hold {sets['coverage']:.3f}, by class {classes}")
+        print(f"    classes in a set {sets['size']:.3f}", flush=True)
 
 
 if __name__ == "__main__":

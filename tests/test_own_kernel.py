@@ -24,13 +24,18 @@ class Wide(RadialKernel):
 """
 
 
+def undo_after(monkeypatch, *places):
+    """Take what a module of one's own declares out of tables, now and after the test."""
+    for table, name in places:
+        monkeypatch.setitem(table, name, None)
+        del table[name]
+
+
 @pytest.mark.slow
 def test_a_kernel_is_its_class(tmp_path, monkeypatch):
     (tmp_path / "own_kernel.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "own_kernel", raising=False)  # of another test, too
-    monkeypatch.setitem(DECLARED, "wide", None)  # which is taken back after the test
-    del DECLARED["wide"]
+    undo_after(monkeypatch, (sys.modules, "own_kernel"), (DECLARED, "wide"))
     from own_kernel import Wide
 
     X, y = np.random.default_rng(0).standard_normal((2, 300, 2))

@@ -1,6 +1,7 @@
 """A map in a user's own module is fitted, searched, reported, saved, loaded and a transformer."""
 
 import multiprocessing
+import sys
 from concurrent.futures import ProcessPoolExecutor
 
 import dask
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from rows_read import python
 from test_own_kernel import MODULE as KERNEL
+from test_own_kernel import undo_after
 
 import streamkern
 from streamkern.errors import ParameterError
@@ -31,6 +33,7 @@ from streamkern.features import (
     unwhitened,
 )
 from streamkern.features.families import FAMILIES, MAPS
+from streamkern.kernels.catalogue import DECLARED
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.runtime.scratch import Scratch
 
@@ -85,6 +88,8 @@ def test_a_map_is_its_class(tmp_path, monkeypatch):
     (tmp_path / "own_map.py").write_text(MODULE)
     (tmp_path / "own_kernel.py").write_text(KERNEL)
     monkeypatch.syspath_prepend(tmp_path)
+    modules = (sys.modules, "own_kernel"), (sys.modules, "own_map")
+    undo_after(monkeypatch, *modules, (DECLARED, "wide"), (FAMILIES, "ramps"), (MAPS, "ramps"))
     import own_kernel
     from own_map import Ramps, RampsTransformer
 

@@ -77,7 +77,7 @@ METHODS = {
     | FEATURES
     | MOMENTS
     | CLASSES
-    | {"calibrate", "ridge_"},
+    | {"calibrate", "predict_sets", "ridge_"},
     "RandomFeatureAdaBoost": FITS
     | PREDICTS
     | CLASSES

@@ -1,12 +1,13 @@
 """Whether rows crowd: what neighbours tell of them is then not told of where no rows are."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamkern._typing import Array, Floats
+from streamkern.choice.left_out_errors import LeftOutErrors
 from streamkern.choice.small_fit import SmallFit
 from streamkern.kernels import Laplacian
 from streamkern.parameters.parameters import Parameters
@@ -36,33 +37,19 @@ _FEW_VALUES, _BOUND = 8, 3.0
 
 
 class Crowding(NamedTuple):
-    """Errors of a small fit over the deviation of the targets, and what is left out together."""
+    """Errors of a small fit over the deviation of the targets, where rows crowd."""
 
-    fold_by: str  # "blocks" of consecutive rows, regions of "space", or values of a column
+    fold_by: str  # "blocks" of consecutive rows, or regions of "space", that are left out whole
     near: float  # where single rows are left out
-    far: float  # where blocks, regions or values are
+    far: float  # where blocks or regions are
 
     @property
     def swings(self) -> bool:
         """Whether predictions far from rows are worse than the mean."""
         return self.far > 1.0
 
-    @property
-    def is_of_column(self) -> bool:
-        """Whether folds stay as they are, because rows to predict may be of the same values."""
-        return ":" in self.fold_by
-
     def note(self) -> str:
         """Say it in one sentence."""
-        if self.is_of_column:
-            kind, _, name = self.fold_by.partition(":")
-            values = f"values of {name!r}" if kind == "column" else f"days of {name!r}"
-            return (
-                f"new {values} are harder to predict: a small fit has {self.near:.2g} standard "
-                f"deviations of error where single rows are left out, and {self.far:.2g} where all "
-                f"rows of one are; fold_by {self.fold_by!r} (--fold-by {quote(self.fold_by)}) if "
-                f"rows to predict have new ones."
-            )
         what = "blocks of consecutive rows" if self.fold_by == "blocks" else "regions of the inputs"
         return (
             f"rows crowd: a small fit predicts them with {self.near:.2g} standard deviations of "
@@ -72,10 +59,32 @@ class Crowding(NamedTuple):
         )
 
 
+class NewValues(NamedTuple):
+    """The same errors, where new values of a column are harder: folds stay as they are.
+
+    Rows to predict may be of values that are known.
+    """
+
+    fold_by: str  # the column, as folds by its values are asked for
+    near: float  # where single rows are left out
+    far: float  # where all rows of a value are
+
+    def note(self) -> str:
+        """Say it in one sentence."""
+        kind, _, name = self.fold_by.partition(":")
+        values = f"values of {name!r}" if kind == "column" else f"days of {name!r}"
+        return (
+            f"new {values} are harder to predict: a small fit has {self.near:.2g} standard "
+            f"deviations of error where single rows are left out, and {self.far:.2g} where all "
+            f"rows of one are; fold_by {self.fold_by!r} (--fold-by {quote(self.fold_by)}) if "
+            f"rows to predict have new ones."
+        )
+
+
 def crowding(
     summary: ColumnSummary, regions: Callable[[], Folds], random_state: int, recipe: Any
-) -> Crowding | None:
-    """Return how rows crowd, or None if they do not.
+) -> Crowding | NewValues | None:
+    """Return how rows crowd, or else whose new values are harder, or None.
 
     Errors of blocks of consecutive rows, or of regions, are far above those of single rows: all are
     of a small fit without them, and of every block the logarithms of both are compared.  In any
@@ -85,40 +94,52 @@ def crowding(
     hierarchical, or phylogenetic structure".
     """
     order = np.argsort(summary.sample.places[:_ROWS])
-    n, y = len(order), summary.targets[:_ROWS][order]
-    steps = np.diff(y, axis=0)
-    against = np.minimum((steps > 0).mean(axis=0), (steps < 0).mean(axis=0))
+    n, X, y = len(order), summary.sample.X[:_ROWS][order], summary.targets[:_ROWS][order]
     if n < 2 * _ROWS_A_FEATURE * _BLOCKS:
         return None
     with blas_threads(1):
-        z = summary.standardizer(summary.sample.X[:_ROWS][order])
-        given = Parameters(kernel=Laplacian(), precision="double", random_state=random_state)
-        fit = SmallFit(given.pass_options(), min(_COMPONENTS, n // _ROWS_A_FEATURE) // 2 * 2, n)
-        parts = {"blocks": np.array_split(np.arange(n), _BLOCKS)}
-        if (against < _SORTED).all():
-            del parts["blocks"]
+        z = summary.standardizer(X)
+        parts = {} if _is_sorted(y) else {"blocks": np.array_split(np.arange(n), _BLOCKS)}
         if _leave_gaps(z):
-            cells = regions().of(Block(summary.sample.X[:_ROWS][order], y, 0))
+            cells = regions().of(Block(X, y, 0))
             parts["space"] = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
-        groups = {} if recipe is None else _groups(recipe, summary.sample.X[:_ROWS][order])
-        kernel = Laplacian().resolved(z)
-        several = fit.left_out(kernel, z, y, [*parts.values(), *groups.values()])
-        for (fold_by, some), errors in zip(parts.items(), several, strict=False):
-            logs, is_far = _compared(errors, _FAR)
-            # Regions are harder than rows in any space, but rarely worse than the mean.
-            if is_far and (fold_by == "blocks" or logs[:, 1].mean() > 0.0):
-                return Crowding(fold_by, *_mean(some, errors))
-        harder = dict[str, float]()
-        for fold_by, errors in zip(groups, several[len(parts) :], strict=True):
-            logs, is_far = _compared(errors, _LARGER)
-            if is_far:
-                harder[fold_by] = float(np.diff(logs).mean())
-        if not harder:
-            return None
-        fold_by = max(harder, key=lambda each: harder[each])
-        # At the penalty of rows a few values are far off, and decide the mean.
-        (errors,) = fit.left_out(kernel, z, y, [groups[fold_by]], own_penalty=True)
-    return Crowding(fold_by, *_mean(groups[fold_by], errors))
+        groups = {} if recipe is None else _groups(recipe, X)
+        given = Parameters(kernel=Laplacian(), precision="double", random_state=random_state)
+        D = min(_COMPONENTS, n // _ROWS_A_FEATURE) // 2 * 2
+        drawn = SmallFit(given.pass_options(), D, n).drawn(Laplacian().resolved(z), z, None)
+        errors = LeftOutErrors(drawn.transform(z), y)
+        return _far_parts(errors, parts) or _new_values(errors, groups)
+
+
+def _is_sorted(y: Floats) -> bool:
+    """Say whether rows come in the order of their targets, which blocks of them then tell."""
+    steps = np.diff(y, axis=0)
+    against = np.minimum((steps > 0).mean(axis=0), (steps < 0).mean(axis=0))
+    return bool((against < _SORTED).all())
+
+
+def _far_parts(errors: LeftOutErrors, several: Mapping[str, Sequence[Array]]) -> Crowding | None:
+    for fold_by, parts in several.items():
+        pairs = errors.of_parts(parts)
+        logs, is_far = _compared(pairs, _FAR)
+        # Regions are harder than rows in any space, but rarely worse than the mean.
+        if is_far and (fold_by == "blocks" or logs[:, 1].mean() > 0.0):
+            return Crowding(fold_by, *_mean(parts, pairs))
+    return None
+
+
+def _new_values(errors: LeftOutErrors, groups: Mapping[str, Sequence[Array]]) -> NewValues | None:
+    harder = dict[str, float]()
+    for fold_by, parts in groups.items():
+        logs, is_far = _compared(errors.of_parts(parts), _LARGER)
+        if is_far:
+            harder[fold_by] = float(np.diff(logs).mean())
+    if not harder:
+        return None
+    fold_by = max(harder, key=lambda each: harder[each])
+    # At the penalty of rows a few values are far off, and decide the mean.
+    pairs = errors.of_parts(groups[fold_by], own_penalty=True)
+    return NewValues(fold_by, *_mean(groups[fold_by], pairs))
 
 
 def _compared(errors: Floats, times: float) -> tuple[Floats, bool]:

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from streamkern.choice.guarded_kernel import with_guarded_kernel
+from streamkern.choice.held_out_fit import TRAINING, HeldOutFit, HeldOutResult, far_steps
 from streamkern.choice.input_weights import (
     DESCENT_TARGETS,
     ROWS_AN_INPUT,
@@ -19,14 +20,7 @@ from streamkern.choice.input_weights import (
     has_descent,
     weights_by_descent,
 )
-from streamkern.choice.small_fit import (
-    TRAINING,
-    HeldOutResult,
-    Sample,
-    SmallFit,
-    far_steps,
-    kernels_of_map,
-)
+from streamkern.choice.small_fit import Sample, kernels_of_map
 from streamkern.choice.time_limit import TimeLimit
 from streamkern.engine.scheduler import compute, delayed, scatter
 from streamkern.features.metric import GivenMetric, metric_of
@@ -67,7 +61,7 @@ def chosen_features(
         pairs = [(options.kernel, options.feature_map)]
         learn = extension("search", "metric_learning").learnt_metric
         learnt = learn(summary, options, pairs, context.plan)
-        best = next(iter(learnt.contenders.values()))
+        best = next(iter(learnt.metrics.values()))
         summary, ((kernel, _),) = best.summary, best.pairs
         context = replace(context, options=replace(options, kernel=kernel))
     if context.options.chooses_kernel:
@@ -171,7 +165,7 @@ def _small_fits(
     D, parts = min(options.n_components, _COMPONENTS), list[Any]()
     for name, scaled in scales.items():
         standardizer, columns = scaled.standardizer, scaled.standardizer.columns
-        fit = SmallFit(options, D, len(sample.rows), standardizer, TRAINING)
+        fit = HeldOutFit(options, D, len(sample.rows), standardizer)
         with blas_threads(1):  # length scales are part of the result
             rows, named = standardizer(sample.rows), _kernels(sample.rows.shape[1], options)
             kernels = [each.resolved(rows, columns, sample.weights) for each in named]

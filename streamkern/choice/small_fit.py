@@ -1,13 +1,11 @@
 """A small fit: rows of a sample in few features, a grid of penalties, and errors on other rows.
 
-Sums are taken about the mean of a few rows' features.  A kernel and a map are cross-validated, and
-the eigenbasis of the sums gives the errors of the whole grid; or a quarter of the rows is held out,
-and a few factors are enough.
+Sums are taken about the mean of a few rows' features.  Rows are cross-validated, and the eigenbasis
+of the sums gives the errors of the whole grid.
 """
 
-import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -25,45 +23,27 @@ from streamkern.features import (
     Identity,
     LandmarkFolds,
     Standardized,
-    Standardizer,
     drawn_from,
     gram_map,
 )
-from streamkern.kernels import ShiftInvariantKernel
-from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.passes.column_summary import ColumnSummary
-from streamkern.predict.gradients import GradientOuterProduct
-from streamkern.predict.predictor import Predictor
-from streamkern.solve import Cholesky, Eigenbasis, decomposition_bytes
+from streamkern.solve import Eigenbasis, decomposition_bytes
 from streamkern.solve.cross_validation import HeldOut, held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
-from streamkern.solve.penalty_grid import default_grid, even_grid
-from streamkern.solve.ridge import largest_eigenvalue
-from streamkern.solve.solution import precision_floor
+from streamkern.solve.penalty_grid import default_grid
 from streamkern.sources import Block
 from streamkern.statistics import Moments, Split, Triangle, dtype_of_features, precision_of_features
 
-ISOTROPIC = "isotropic"  # the metric of plain distances
 N_FOLDS = 3
-# Of rows that are held out, the part that is fitted.
-TRAINING = 3 / 4
-# Features of a fit with rows held out at the least, and rows a feature.
-_FEWEST_COMPONENTS, _ROWS_A_FEATURE = 256, 2
 _BLOCK_ROWS, _SHIFT_ROWS = 4096, 2048
 # Standard errors by which a mean over folds is not 0.
 _SURE = 3.0
 # Penalties on both sides of the best that are tried, of so many rows a feature and of many
 # features for every target; else all are.
 _NEAR, _ROWS_A_COMPONENT, _MANY = 2, 4, 1024
-# How far from the best penalty of the grid, at first the middle one, factors are tried next.
-_WIDTHS = 8, 4, 2, 1
-# Penalties of rows that are left out one by one, over the largest eigenvalue.
-_FEW_PENALTIES = np.geomspace(1e-7, 1.0, 8)
 # Square matrices that are held while a fold is scored.
 _SQUARES = 7
-# How many length scales rows are apart where that is far, and factors of their distance.
-_TIGHT, _ABOUT = 10.0, (0.5, 1.0, 2.0, 4.0)
 
 
 class Sample(NamedTuple):
@@ -119,23 +99,6 @@ class Result(NamedTuple):
         return bool(by_folds or self.relative_mse + self.standard_error < other.relative_mse)
 
 
-class HeldOutResult(NamedTuple):
-    """A kernel at a length scale, and its errors on the rows held out at the best penalty."""
-
-    kernel: ShiftInvariantKernel
-    relative_mse: float
-    alpha: float
-    coef: Floats
-    squares: Floats  # of the errors of rows, the means over targets
-    weights: Floats  # how often these count
-
-    def beats(self, other: "HeldOutResult") -> bool:
-        """Return whether the error is smaller by more than a standard error of the difference."""
-        less, weights = other.squares - self.squares, self.weights
-        mean = np.average(less, weights=weights)
-        return bool(mean * weights.sum() > np.linalg.norm(weights * (less - mean)))
-
-
 class Landmarks(NamedTuple):
     """What maps are drawn from at every length scale, and the seconds that it took."""
 
@@ -151,26 +114,12 @@ class SmallFit:
     n_components: int
     n_rows: int
     standardizer: Any = None  # with the metric, of rows that are not in it
-    training: float = 1.0  # the part that is fitted, where others are held out
     landmarks: Landmarks | None = None  # if they were found already
 
-    @classmethod
-    def of(cls, options: FitOptions, standardizer: Standardizer, n_rows: int) -> "SmallFit":
-        """Return the fit with rows held out, at no more features than the others can bear."""
-        made = cls(options, 0, n_rows, standardizer, TRAINING)
-        return made.sized(n_rows, max(options.n_components, _FEWEST_COMPONENTS))
-
-    def sized(self, n_rows: int, D: int) -> "SmallFit":
-        D = min(D, max(int(self.training * n_rows) // _ROWS_A_FEATURE, 2))
-        return replace(self, n_rows=n_rows, n_components=D - D % 2, landmarks=None)
-
     @property
-    def n_training(self) -> int:
-        return int(self.training * self.n_rows)
-
-    @property
-    def flops(self) -> float:
-        return fit_flops(self.n_training, self.standardizer.n_outputs, self.n_components, 1)
+    def n_fitted(self) -> int:
+        """Rows that maps are drawn for, which come first."""
+        return self.n_rows
 
     def found_landmarks(
         self, kernel: Any, X: Array, weights: Floats | None = None
@@ -205,7 +154,7 @@ class SmallFit:
         drawn = fit.drawn(kernel, X, weights)
         made, summed = time.perf_counter(), gram_map(drawn)
         # Sums that are turned lose digits at long length scales, which may look like small errors.
-        empty = _about_some(
+        empty = empty_moments(
             summed, X, y.shape[1], self.options.precision if summed is drawn else "double"
         )
         sums = [empty.zero() for _ in places]
@@ -229,122 +178,6 @@ class SmallFit:
         sizes, alpha = (total.n_rows, self.n_components), float(curve.alphas[best[0]])
         return Result(kernel, *sizes, score, error, alpha, cost, len(sums), of_folds)
 
-    def held_out(
-        self,
-        kernel: ShiftInvariantKernel,
-        X: Array,
-        y: Floats,
-        weights: Floats | None = None,
-        keeps_coef: bool = True,
-    ) -> HeldOutResult:
-        """Fit the training part at the best of a grid of penalties, found by halving steps.
-
-        Fewer rows than features are solved for by one unknown a row, which is the same.
-        """
-        n, X, y = self.n_training, X[: self.n_rows], y[: self.n_rows]
-        counted = np.ones(len(X) - n) if weights is None else weights[n : self.n_rows]
-        dtype = dtype_of_features(self.options.precision)
-        feature_map = self.drawn(kernel, X, weights)
-        moments = _about_some(feature_map, X[:n], y.shape[1], self.options.precision)
-        moments.update(blocks(X, y, weights, np.arange(n)))
-        centred = moments.centred(intercept=self.options.fit_intercept)
-        shift, shape = moments.feature_shift, (len(X) - n, feature_map.n_components)
-        features = np.empty(shape, dtype)
-        feature_map.evaluate(X[n:], features, shift.astype(dtype))
-        beside = feature_map.scale * shift - centred.feature_mean
-        largest = largest_eigenvalue(centred.gram)
-        alphas = even_grid(precision_floor(centred, largest), largest)
-        gram, cross, scale = centred.gram, centred.cross, feature_map.scale
-        if by_rows := n < len(shift):  # one unknown a row is less
-            rows = np.empty((n, len(shift)), dtype)
-            feature_map.evaluate(X[:n], rows, shift.astype(dtype))
-            fitted, held = scale * rows + beside, scale * features + beside
-            roots = np.ones((n, 1)) if weights is None else np.sqrt(weights[:n, None])
-            fitted *= roots
-            gram, cross = Triangle.of(fitted @ fitted.T), roots * (y[:n] - centred.target_mean)
-            features, scale, beside = held @ fitted.T, 1.0, np.zeros(n)
-
-        def tried(alpha: float) -> HeldOutResult:
-            look_at_clock()
-            try:
-                coef = Cholesky.of_shifted(gram, alpha, 1).solve(cross)
-            except np.linalg.LinAlgError:  # so small a penalty is lost in rounding
-                return HeldOutResult(kernel, np.inf, alpha, cross, counted, counted)
-            constant = centred.target_mean + beside @ coef
-            errors = features @ (scale * coef).astype(features.dtype) + constant - y[n:]
-            squares = np.square(errors).mean(axis=1)
-            error = float(np.average(squares, weights=counted))
-            return HeldOutResult(kernel, error, alpha, coef, squares, counted)
-
-        found: dict[int, HeldOutResult] = {}
-        for width in _WIDTHS:
-            near = min(found, key=lambda i: found[i].relative_mse, default=len(alphas) // 2)
-            for i in (near - width, near, near + width):
-                if i not in found and 0 <= i < len(alphas):
-                    found[i] = tried(float(alphas[i]))
-        best = min(found.values(), key=lambda each: each.relative_mse)
-        if not keeps_coef:
-            return best._replace(coef=best.coef[:0])
-        return best._replace(coef=fitted.T @ best.coef) if by_rows else best
-
-    def held_out_call(
-        self, name: str, kernel: Any, step: int, sample: Sample, *, keeps_coef: bool = True
-    ) -> tuple[Any, ...]:
-        """Return the task of a kernel so many half octaves from its own length scale."""
-        rows = sample.X, sample.y, sample.s
-        return name, self.held_out, kernel.stretched(2.0 ** (step / 2)), *rows, keeps_coef
-
-    def gradients(self, best: HeldOutResult, X: Array, weights: Floats | None) -> Floats:
-        """Return the average gradient outer product on the training part, before the metric."""
-        feature_map, zero = self.drawn(best.kernel, X, weights), np.zeros(best.coef.shape[1])
-        precision = precision_of_features(self.options.precision)
-        outer = GradientOuterProduct(Predictor(feature_map, best.coef, zero, precision=precision))
-        outer.update(blocks(X, np.empty((len(X), 0)), weights, np.arange(self.n_training)))
-        return outer.mean
-
-    def left_out(
-        self,
-        kernel: Any,
-        X: Array,
-        y: Floats,
-        partitions: Sequence[Sequence[Array]],
-        *,
-        own_penalty: bool = False,
-    ) -> list[Floats]:
-        """Return errors of the parts (K, 2) of partitions: each row left out, or all of a part.
-
-        They are mean squares, at the penalty that is best for single rows, or for parts at the one
-        that is best for these.  Of the residuals r and their hat matrix H, rows that are left out
-        have the errors (I - H)^-1 r.
-        """
-        features, y = self.drawn(kernel, X, None).transform(X), y - y.mean(axis=0)
-        features -= features.mean(axis=0)
-        values, vectors = np.linalg.eigh(features.T @ features)
-        along, found = features @ vectors, list[tuple[Floats, Floats, Floats]]()
-        for alpha in _FEW_PENALTIES * values[-1]:
-            shrunk = 1.0 / (np.maximum(values, 0.0) + alpha)
-            residuals = y - along @ (shrunk[:, None] * (along.T @ y))
-            spare = 1.0 - 1.0 / len(y) - np.square(along) @ shrunk
-            of_rows = np.square(residuals / spare[:, None]).mean(axis=1)
-            found.append((of_rows, residuals, shrunk))
-        best = min(found, key=lambda each: each[0].mean())
-
-        def together(part: Array, residuals: Floats, shrunk: Floats) -> float:
-            hat = (along[part] * shrunk) @ along[part].T + 1.0 / len(y)
-            errors = np.linalg.solve(np.eye(len(part)) - hat, residuals[part])
-            return float(np.square(errors).mean())
-
-        pairs = list[Floats]()
-        for parts in partitions:
-            alone, sizes = [best[0][part].mean() for part in parts], list(map(len, parts))
-            several = [
-                [together(part, *one[1:]) for part in parts]
-                for one in (found if own_penalty else [best])
-            ]
-            least = min(several, key=lambda each: np.average(each, weights=sizes))
-            pairs.append(np.column_stack([alone, least]))
-        return pairs
-
     def _map(self, kernel: Any) -> FeatureMap:
         if self.options.is_identity:
             return Identity()
@@ -360,7 +193,7 @@ class SmallFit:
         return drawn if self.standardizer is None else Standardized(self.standardizer, drawn)
 
     def _fitted(self, X: Array, weights: Floats | None) -> tuple[Array, Floats | None]:
-        there = slice(self.n_training)
+        there = slice(self.n_fitted)
         rows = X[there] if self.standardizer is None else self.standardizer(X[there])
         return rows, None if weights is None else weights[there]
 
@@ -373,7 +206,7 @@ def blocks(X: Array, y: Floats, weights: Floats | None, places: Array) -> Iterat
         yield Block(X[rows], y[rows], int(rows[0]), None if weights is None else weights[rows])
 
 
-def _about_some(feature_map: FeatureMap, X: Array, n_targets: int, precision: str) -> Moments:
+def empty_moments(feature_map: FeatureMap, X: Array, n_targets: int, precision: str) -> Moments:
     """Return the moments of no rows, about the mean of features of the first."""
     shape = min(len(X), _SHIFT_ROWS), feature_map.n_components
     some = np.empty(shape, dtype_of_features(precision))
@@ -420,22 +253,6 @@ def fit_bytes(
     return int(rows + sums + decomposition_bytes(D) + 8 * _SQUARES * D**2)
 
 
-def far_steps(kernel: Any, rows: Floats) -> list[int]:
-    """Return half octaves from a length scale to try as well, where rows are far apart beside it.
-
-    That is in the root of the mean square: most distances of rows in a tight cluster are short, and
-    the median says nothing of the others.
-    """
-    scale = np.asarray(getattr(kernel, "length_scale", None))
-    if scale.ndim or scale.dtype.kind != "f":
-        return []
-    with np.errstate(over="ignore", invalid="ignore"):
-        apart = math.sqrt(2.0 * rows.var(axis=0).sum()) / float(scale)
-    if not _TIGHT < apart < np.inf:
-        return []
-    return [round(2.0 * math.log2(apart * factor)) for factor in _ABOUT]
-
-
 def kernels_of_map(kernels: Sequence[Any], options: FitOptions, n_features: int) -> list[Any]:
     """Return the kernels that the map of the options has features of."""
     found = []
@@ -444,20 +261,3 @@ def kernels_of_map(kernels: Sequence[Any], options: FitOptions, n_features: int)
             replace(options, kernel=kernel).check_map(n_features)
             found.append(kernel)
     return found
-
-
-def map_in_words(tried: Mapping[str, Any]) -> str:
-    """Return the map of a result or a configuration as a report keeps it, with its metric."""
-    name: str = tried["feature_map"]
-    return name if tried["metric"] == ISOTROPIC else f"{name}, {tried['metric']}"
-
-
-def error_of(tried: dict[str, Any]) -> float:
-    """Return the root of the mean square of an attempt, over sd(y)."""
-    return math.sqrt(tried["relative_mse"])
-
-
-def first_scale(tried: Mapping[str, Any]) -> float:
-    """Return the length scale of an attempt, or that of its first input; 0 where it has none."""
-    scale = tried["length_scale"]
-    return float(np.ravel(scale)[0] if scale else 0.0)

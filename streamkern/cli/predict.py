@@ -50,7 +50,8 @@ def predict(console: Console, **options: Any) -> None:
     the others as a row does: below 0.01 nothing like it was fitted.
 
     Of a classifier, y_pred holds labels, and a dataset classes all of them; with --proba, a
-    dataset y_proba holds a column of probabilities for each.
+    dataset y_proba holds a column of probabilities for each, and with --interval 90 y_set says of
+    each whether it is among those that a row may be of.
 
     With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN, or as an empty
     text.
@@ -67,10 +68,11 @@ def predict(console: Console, **options: Any) -> None:
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
             f"it again without --compact."
         )
-    if options["interval"] is not None and (options.get("grid") or not hasattr(model, "interval")):
+    has_levels = hasattr(model, "interval") or hasattr(model, "sets")
+    if options["interval"] is not None and (options.get("grid") or not has_levels):
         raise ParameterError(
-            "--interval is for rows that a regression predicts, not for classes or grids; take "
-            "--proba or --std, or leave it out."
+            "--interval is for rows that a regression or a classifier predicts, not for components "
+            "or grids; leave it out."
         )
     if any(each.predict(console, model, options) for each in others if hasattr(each, "predict")):
         return

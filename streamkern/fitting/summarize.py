@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from streamkern.choice.crowding import Crowding, crowding
+from streamkern.choice.crowding import Crowding, NewValues, crowding
 from streamkern.errors import DataError, warn
 from streamkern.kernels import ShiftInvariantKernel
 from streamkern.parameters.parameters import AUTO
@@ -32,7 +32,7 @@ def summarize(context: FitContext) -> tuple[FitContext, ColumnSummary]:
     if crowded is None:
         return context, summary
     context = context.told(crowding=crowded._asdict() | {"note": crowded.note()})
-    if crowded.is_of_column:
+    if isinstance(crowded, NewValues):
         return context, summary
     warn(crowded.note())
     options = context.options
@@ -69,7 +69,7 @@ def _check_targets(context: FitContext, summary: ColumnSummary) -> None:
         )
 
 
-def _crowding(context: FitContext, summary: ColumnSummary) -> Crowding | None:
+def _crowding(context: FitContext, summary: ColumnSummary) -> Crowding | NewValues | None:
     """Return how rows crowd, where folds choose the penalty and nobody named them.
 
     A field holds where no rows are.

@@ -11,18 +11,18 @@ draws of that distribution, so that a feature map decides how the normal rows ar
 """
 
 # ruff: noqa: I001  kernels are listed in the order in which they are declared
-from streamkern.kernels.base import Kernel
-from streamkern.kernels.shift_invariant import DistanceKernel, ShiftInvariantKernel, length_scale_of
-from streamkern.kernels.radial import Gaussian, Laplacian, RadialKernel
-from streamkern.kernels.scale_mixtures import InverseMultiquadric, Matern, RationalQuadratic
-from streamkern.kernels.separable import Cauchy, Periodic
-from streamkern.kernels.dot_product import Linear, Polynomial
-from streamkern.kernels.sums import Sum
-from streamkern.kernels.catalogue import KERNELS, as_kernel, kernel_from, parsed_kernel, separated
-
-__all__ = [
-    "KERNELS", "Cauchy", "DistanceKernel", "Gaussian", "InverseMultiquadric", "Kernel", "Laplacian",
-    "Linear", "Matern", "Periodic", "Polynomial", "RadialKernel", "RationalQuadratic",
-    "ShiftInvariantKernel", "Sum", "as_kernel", "kernel_from", "length_scale_of", "parsed_kernel",
-    "separated",
-]  # fmt: skip
+from streamkern.kernels.base import Kernel as Kernel
+from streamkern.kernels.shift_invariant import DistanceKernel as DistanceKernel
+from streamkern.kernels.shift_invariant import ShiftInvariantKernel as ShiftInvariantKernel
+from streamkern.kernels.shift_invariant import length_scale_of as length_scale_of
+from streamkern.kernels.radial import Gaussian as Gaussian, Laplacian as Laplacian
+from streamkern.kernels.radial import RadialKernel as RadialKernel
+from streamkern.kernels.scale_mixtures import InverseMultiquadric as InverseMultiquadric
+from streamkern.kernels.scale_mixtures import Matern as Matern
+from streamkern.kernels.scale_mixtures import RationalQuadratic as RationalQuadratic
+from streamkern.kernels.separable import Cauchy as Cauchy, Periodic as Periodic
+from streamkern.kernels.dot_product import Linear as Linear, Polynomial as Polynomial
+from streamkern.kernels.sums import Sum as Sum
+from streamkern.kernels.catalogue import KERNELS as KERNELS, as_kernel as as_kernel
+from streamkern.kernels.catalogue import kernel_from as kernel_from, parsed_kernel as parsed_kernel
+from streamkern.kernels.catalogue import separated as separated

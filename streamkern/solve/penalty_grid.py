@@ -11,11 +11,11 @@ from streamkern.solve.spectrum import Spectrum
 
 # What a penalty is chosen by, in words.
 CRITERIA = {
-    "cv": "cross-validation",
+    "cv": "the error of all rows left out by fold",
     "guarded": "generalised cross-validation, where folds are predicted no worse than by the mean",
     "gcv": "robust generalised cross-validation",
-    "evidence": "the evidence",
-    "loo": "leave-one-out",
+    "evidence": "the log marginal likelihood",
+    "loo": "the error of all rows, each left out in turn",
 }
 N_ALPHAS = 30
 
@@ -39,8 +39,8 @@ def checked_penalty(alpha: Any) -> str | float | tuple[float, ...]:
     if isinstance(alpha, str):
         if alpha not in CRITERIA:
             raise ParameterError(
-                f"alpha must be 'cv', 'guarded', 'gcv', 'evidence', 'loo' or numbers, not "
-                f"{alpha!r}; give one of these."
+                f"alpha must be {', '.join(map(repr, CRITERIA))} or numbers, not {alpha!r}; give "
+                f"one of these."
             )
         return alpha
     if np.ndim(alpha) == 0:

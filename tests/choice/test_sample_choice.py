@@ -8,7 +8,7 @@ from harvests import same_bits
 import streamkern
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.choice import sample_choice
-from streamkern.choice.small_fit import HeldOutResult
+from streamkern.choice.held_out_fit import HeldOutResult
 from streamkern.kernels import Gaussian, Laplacian
 
 N, P = 900, 4

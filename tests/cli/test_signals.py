@@ -154,10 +154,17 @@ def test_one_signal_is_enough_where_labels_in_a_damaged_heap_are_read_for_ever(t
     content[size : size + 8] = (2**64 - 16).to_bytes(8, "little")
     path.write_bytes(content)
     status, said = run(f"""
-import threading
+import sys, threading
 from streamkern.cli import main, signals
 signals._PATIENCE = 1.0
-threading.Timer(8.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+def interrupt():
+    looks = 0
+    while looks < 20:  # for two seconds a thread is at a read
+        time.sleep(0.1)
+        files = [frame.f_code.co_filename for frame in sys._current_frames().values()]
+        looks = looks + 1 if any("h5py" in file for file in files) else 0
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
 main(["fit", {str(path)!r}, "--classify", "--out", {str(tmp_path / "m.h5")!r}])
 """)
     assert status == 130

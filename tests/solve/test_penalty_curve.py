@@ -15,11 +15,11 @@ from streamkern.errors import ParameterError
 from streamkern.solve import Spectrum
 from streamkern.solve.cross_validation import HeldOut
 from streamkern.solve.penalty_curve import PenaltyCurve
-from streamkern.solve.penalty_grid import checked_penalty, default_grid, even_grid
+from streamkern.solve.penalty_grid import CRITERIA, checked_penalty, default_grid, even_grid
 
 
 def test_a_penalty_is_a_criterion_a_float_or_an_ascending_grid_of_floats():
-    for word in ("cv", "gcv", "evidence", "loo"):
+    for word in CRITERIA:
         assert checked_penalty(word) == word
     for number in (0, 2.5, np.float32(0.5), np.int64(3), np.array(0.25)):
         found = checked_penalty(number)
@@ -31,14 +31,8 @@ def test_a_penalty_is_a_criterion_a_float_or_an_ascending_grid_of_floats():
 
 
 NOT_PENALTIES = {
-    "another word": (
-        "CV",
-        "must be 'cv', 'guarded', 'gcv', 'evidence', 'loo' or numbers, not 'CV'",
-    ),
-    "a number as a word": (
-        "0.1",
-        "must be 'cv', 'guarded', 'gcv', 'evidence', 'loo' or numbers, not",
-    ),
+    "another word": ("CV", "must be 'cv', 'guarded', .* 'loo' or numbers, not 'CV'"),
+    "a number as a word": ("0.1", "must be 'cv', 'guarded', .* 'loo' or numbers, not"),
     "negative": (-1.0, r"at least 0, not -1\.0"),
     "not a number": (math.nan, "at least 0, not nan"),
     "none": (None, "at least 0, not None"),

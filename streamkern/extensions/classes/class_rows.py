@@ -39,6 +39,15 @@ def _accuracy(report: FitReport) -> str:
     return shown
 
 
+def set_rows(found: dict[str, Any] | None) -> list[Row]:
+    """Return rows of what prediction sets hold, and of the class that they hold least often."""
+    if found is None:
+        return []
+    worst = min(share for share in found["by_class"] if share is not None)
+    held = f"{found['coverage']:.3g} of rows, {worst:.3g} of the class held least"
+    return [(f"{100 * found['level']:.3g}% sets hold", f"{held}; {found['size']:.3g} classes each")]
+
+
 def error_rows(found: dict[str, Any], number: Callable[[Any], str]) -> list[Row]:
     rows = [(words, number(found[name])) for name, words in _ERRORS.items()]
     if found["auc"] is not None:

@@ -95,6 +95,7 @@ class Classification(Problem):
 
     def model(self, ridge: FittedRidge, source: Any) -> FittedClassifier:
         calibrator: Any = AdditiveVotes() if self.is_logistic else PlainRule()
+        sets = None
         if source is None:
             self._check_without_rows()
             known: Any = ridge.moments and ridge.moments.encoding
@@ -104,7 +105,7 @@ class Classification(Problem):
             known, report, counts = source.encoding, ridge.report, source.class_counts
             if self.calibration is not None and not self.is_logistic:
                 begun = time.perf_counter()
-                calibrator, errors = calibrated_by_folds(ridge, source, self.calibration)
+                calibrator, sets, errors = calibrated_by_folds(ridge, source, self.calibration)
                 counts = errors.confusion.sum(axis=1)  # without rows that were left out
                 report = with_seconds(report, calibration=time.perf_counter() - begun)
                 report = report | {"cv_accuracy": errors.accuracy}
@@ -115,7 +116,7 @@ class Classification(Problem):
             ridge = replace(ridge, report=report)
         rule = ClassRule(known.classes, calibrator)
         own = self.class_weight, self.calibration, self.loss
-        return FittedClassifier(ridge, rule, known.factors, *own)
+        return FittedClassifier(ridge, rule, known.factors, *own, sets)
 
     def check_moments(self, moments: DataMoments) -> None:
         self._check_without_rows()

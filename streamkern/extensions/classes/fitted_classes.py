@@ -12,10 +12,16 @@ from streamkern._typing import Floats, Group
 from streamkern.errors import ParameterError
 from streamkern.extensions.classes.calibration_fit import checked_method
 from streamkern.extensions.classes.class_errors import ClassErrors
-from streamkern.extensions.classes.class_rows import error_rows
+from streamkern.extensions.classes.class_rows import error_rows, set_rows
 from streamkern.extensions.classes.class_rule import ClassRule, PlainRule
 from streamkern.extensions.classes.labelled_source import KnownClasses, LabelledSource
 from streamkern.extensions.classes.labelling import described_class_weight, restored_class_weight
+from streamkern.extensions.classes.prediction_sets import (
+    LEVEL,
+    PredictionSets,
+    SetErrors,
+    known_sets,
+)
 from streamkern.extensions.classes.score_calibration import calibrated_by_rows
 from streamkern.models.fitted_model import FittedModel, through
 from streamkern.models.fitted_ridge import FittedRidge
@@ -39,6 +45,7 @@ class FittedClasses(FittedModel):
     parameters: Parameters
     rule: ClassRule
     class_factors: Floats | None  # (K,), what weights of rows were multiplied by
+    sets: PredictionSets | None = None  # of a fit that held rows out
 
     classes = through("rule.classes.values", "The classes, in ascending order, (K,).")
 
@@ -78,9 +85,11 @@ class FittedClasses(FittedModel):
 
     def evaluate(self, source: LabelledSource) -> dict[str, Any]:
         """Compare predicted classes with labels; the baseline is always to say the commonest."""
-        empty = Evaluation(self.predictor, self.measure())
-        result, found = self.scored(source, empty, "evaluate")
-        (errors,) = found.measures
+        several: list[Any] = [self.measure()]
+        if self.sets is not None:
+            several.append(SetErrors(self.rule, self.sets.at(LEVEL)))
+        result, found = self.scored(source, Evaluation(self.predictor, *several), "evaluate")
+        errors, *more = found.measures
         confusion = errors.confusion
         shown = confusion if source.is_weighted else confusion.round().astype(int)
         return {
@@ -90,13 +99,14 @@ class FittedClasses(FittedModel):
             "baseline": {"accuracy": float(confusion.sum(axis=1).max()) / errors.weight},
             "classes": self.rule.classes.as_dict()["values"],
             "confusion_matrix": shown.tolist(),
-        }
+        } | ({"sets": more[0].facts()} if more else {})
 
     @staticmethod
     def error_tables(found: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Return tables of what an evaluation found: title, rows and header."""
         commonest = f"{found['baseline']['accuracy']:.6g}, by always saying the commonest class"
         rows = [*error_rows(found, "{:.6g}".format), ("baseline accuracy", commonest)]
+        rows += set_rows(found.get("sets"))
         names = [str(value) for value in found["classes"][:_MOST_CLASSES]]
         cells = [
             (name, *map("{:,.10g}".format, row[:_MOST_CLASSES]))
@@ -111,6 +121,7 @@ class FittedClasses(FittedModel):
         path: str | Path,
         *,
         probabilities: bool = False,
+        interval: float | None = None,
         skip_bad_rows: bool = False,
         force: bool = False,
     ) -> int:
@@ -121,6 +132,7 @@ class FittedClasses(FittedModel):
         """
         self.check_inputs(source)
         rule, known = self.rule, self.classes
+        sets = None if interval is None else known_sets(self.sets).at(interval)
         names = known  # with what stands for none at the end, if there may be
         if names.dtype.kind in "US":
             names = texts_of([*names.tolist(), ""])
@@ -143,6 +155,8 @@ class FittedClasses(FittedModel):
                     datasets["y_pred"] = names[codes]
                     if probabilities:
                         datasets["y_proba"] = rule.probabilities(scores)
+                    if sets is not None:
+                        datasets["y_set"] = sets.members(rule, scores)
                 yield shard.start + np.flatnonzero(~are_finite), datasets
             yield NONE, {"classes": known}
 
@@ -154,8 +168,10 @@ class FittedClasses(FittedModel):
         self, options: Mapping[str, Any]
     ) -> tuple[Callable[..., int], list[str], str]:
         """Return what writes what is asked for beside y_pred, as what, and what bad rows become."""
-        write = partial(self.predict_to_hdf5, probabilities=options["proba"])
-        return write, ["y_proba"] * options["proba"], "without a class"
+        proba, level = options["proba"], options["interval"]
+        write = partial(self.predict_to_hdf5, probabilities=proba, interval=level)
+        datasets = ["y_proba"] * proba + ["y_set"] * (level is not None)
+        return write, datasets, "without a class"
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,6 +187,7 @@ class FittedClassifier(FittedClasses):
     class_weight: Any = None
     calibration: str | None = None
     loss: str = "squared"
+    sets: PredictionSets | None = None
 
     predictor = through("ridge.predictor")
     columns = through("ridge.columns")
@@ -195,11 +212,11 @@ class FittedClassifier(FittedClasses):
 
     def calibrated(self, source: LabelledSource, method: str | None) -> Self:
         """Return the model calibrated by rows that it was not fitted on, in one pass."""
-        if checked_method(method) is None:
-            calibrator: Any = PlainRule()
-        else:
-            calibrator = calibrated_by_rows(self.ridge, source, str(method))
-        return replace(self, rule=ClassRule(self.rule.classes, calibrator))
+        calibrator: Any = PlainRule()
+        sets = None
+        if checked_method(method) is not None:
+            calibrator, sets = calibrated_by_rows(self.ridge, source, str(method))
+        return replace(self, rule=ClassRule(self.rule.classes, calibrator), sets=sets)
 
     def with_bad_rows(self, on_bad_rows: str) -> Self:
         return replace(self, ridge=self.ridge.with_bad_rows(on_bad_rows))
@@ -216,6 +233,8 @@ class FittedClassifier(FittedClasses):
             "option_calibration": self.calibration,
             "option_loss": self.loss,
         }
+        if self.sets is not None:
+            arrays["sets"] = vars(self.sets)
         return card | {"classifier": described}, arrays
 
     @classmethod
@@ -228,7 +247,10 @@ class FittedClassifier(FittedClasses):
         weight = restored_class_weight(described["option_class_weight"])
         calibration = checked_method(described["option_calibration"])
         loss = described.get("option_loss", "squared")
-        return cls(ridge, rule, known.factors, weight, calibration, loss)
+        sets = None
+        if group := file.get("sets"):
+            sets = PredictionSets.restored(group, len(rule.classes))
+        return cls(ridge, rule, known.factors, weight, calibration, loss, sets)
 
 
 def _of_scores(method: Callable[[ClassRule, Floats], Any], scores: Floats, rule: ClassRule) -> Any:

@@ -17,6 +17,7 @@ from streamkern.estimators.problems import Problem
 from streamkern.extensions.classes.class_labels import MISSING
 from streamkern.extensions.classes.class_rule import ClassRule
 from streamkern.extensions.classes.classification import Classification
+from streamkern.extensions.classes.prediction_sets import known_sets
 from streamkern.kernels import Kernel
 from streamkern.parameters.parameters import AUTO
 from streamkern.runtime.events import job
@@ -99,14 +100,22 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         return model.evaluate(model.source(*self._tables(X, y, sample_weight)))
 
     def predict_to_hdf5(
-        self, X: Any, path: str | Path, *, probabilities: bool = False, force: bool = False
+        self,
+        X: Any,
+        path: str | Path,
+        *,
+        probabilities: bool = False,
+        interval: float | None = None,
+        force: bool = False,
     ) -> int:
         """Predict the rows of a source or an array into the dataset `y_pred` of a new HDF5 file.
 
-        A dataset `classes` holds the classes; with `probabilities`, `y_proba` (n, K) those.
+        A dataset `classes` holds the classes; with `probabilities`, `y_proba` (n, K) those; with
+        `interval`, a level, `y_set` (n, K) which of them are in the sets of `predict_sets`.
         Returned is how many rows have no class, because `on_bad_rows` is 'skip'.
         """
-        options = {"skip_bad_rows": self._skips, "probabilities": probabilities, "force": force}
+        options: Any = {"skip_bad_rows": self._skips, "force": force}
+        options |= {"probabilities": probabilities, "interval": interval}
         return self.model_.predict_to_hdf5(self._source(X, targets=False), path, **options)
 
 
@@ -200,6 +209,20 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         """
         problem = Classification(self.class_weight, self.calibration, classes, self.loss)
         return self._begin_or_grow(X, y, sample_weight, like, problem)
+
+    @keeps_coordinates
+    def predict_sets(self, X: Any, level: float = 0.9) -> Any:
+        """Return which classes rows may be of, (n, K) of bool; lazy for a Dask array.
+
+        Of new rows of every class, so large a share has it in its set, as held-out rows tell.  The
+        class that is predicted is in the set.  ParameterError is raised unless 0 < `level` < 1, and
+        ModelFileError of models that were fitted without a calibration on rows.
+
+        Vovk, Gammerman and Shafer (2005), "Algorithmic learning in a random world", section 4.5.
+        """
+        model = self.model_
+        sets = known_sets(model.sets).at(level)
+        return model.by_score(self._rows(X), sets.members)
 
     def calibrate(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, calibration: str | None = "auto"

@@ -15,6 +15,7 @@ from streamkern.extensions.classes.calibration_fit import (
 from streamkern.extensions.classes.class_errors import ClassErrors, ScoreTable
 from streamkern.extensions.classes.class_rule import Calibrator, ClassRule, PlainRule
 from streamkern.extensions.classes.labelled_source import LabelledSource
+from streamkern.extensions.classes.prediction_sets import PredictionSets
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import scored
@@ -34,23 +35,25 @@ _NEIGHBOURS = 4096
 
 def calibrated_by_folds(
     ridge: FittedRidge, source: LabelledSource, method: str
-) -> tuple[Calibrator, ClassErrors]:
+) -> tuple[Calibrator, PredictionSets, ClassErrors]:
     """Return the calibrator of scores of every row by the model without its fold, in one pass.
 
-    With it come the errors of taking the class of the largest of these scores.  Where rows crowd,
-    scores of folds say nothing of neighbours, and a calibrator of them alone knows no class.  There
-    they are half of its rows, and the other half are sampled rows, each without itself.
+    With it come prediction sets, and the errors of taking the class of the largest score.  Where
+    rows crowd, scores of folds say nothing of neighbours, and a calibrator of them alone knows no
+    class.  There they are half of its rows, and the other half are sampled rows, each without
+    itself; the sets are of the folds, and hold in gaps.
     """
     known = source.encoding
     held_out = unseen_by(ridge, _folds(ridge)).held_out
     by_largest = ClassErrors(ClassRule(known.classes, PlainRule()), known.factors)
     table, errors = _measured(ridge, source, held_out, by_largest)
+    sets = PredictionSets.of(table, known.factors)
     if ridge.moments is not None and ridge.moments.crowds and ridge.moments.completion is None:
         near = _of_neighbours(ridge, ridge.moments.sample)
         times = table.weights.sum() / near.weights.sum()
         table.weights = (table.weights + times * near.weights) / 2.0
         table.sums = (table.sums + times * near.sums) / 2.0
-    return fitted_calibrator(method, table, known.factors), errors
+    return fitted_calibrator(method, table, known.factors), sets, errors
 
 
 def _of_neighbours(ridge: FittedRidge, sample: Any) -> ScoreTable:
@@ -102,10 +105,12 @@ def _folds(ridge: FittedRidge) -> Any:
     return folds
 
 
-def calibrated_by_rows(ridge: FittedRidge, source: LabelledSource, method: str) -> Calibrator:
-    """Return the calibrator of the model's scores of rows that it was not fitted on."""
-    (table,) = _measured(ridge, source, ridge.predictor)
-    return fitted_calibrator(method, table, source.encoding.factors)
+def calibrated_by_rows(
+    ridge: FittedRidge, source: LabelledSource, method: str
+) -> tuple[Calibrator, PredictionSets]:
+    """Return calibrator and sets of the model's scores of rows that it was not fitted on."""
+    (table,), factors = _measured(ridge, source, ridge.predictor), source.encoding.factors
+    return fitted_calibrator(method, table, factors), PredictionSets.of(table, factors)
 
 
 def _measured(

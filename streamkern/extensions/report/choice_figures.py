@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
-from streamkern.choice.small_fit import error_of, first_scale, map_in_words
 from streamkern.extensions.report import pictures
 from streamkern.extensions.report.numbers import number
 from streamkern.extensions.report.pictures import Figure
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of
-from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.fit_report import FitReport, error_of, first_scale, map_in_words
 from streamkern.solve.penalty_curve import PenaltyCurve, errors_of_roots
+from streamkern.solve.penalty_grid import CRITERIA
 from streamkern.solvers.fold_solution import nested_sizes
 from streamkern.solvers.penalty_search import solve_sizes
 
@@ -123,13 +123,8 @@ def _sizes(found: dict[str, Any], chosen: int) -> Curve:
 # A little above the error of predicting the mean; and how many times the least error is shown.
 _MEAN, _TIMES = 1.1, 2.0
 _ERROR = "Error on rows left out, in sd of y"
-# The label of an axis, and the beginning of a caption.
-_CRITERIA = {
-    "cv": (_ERROR, "The error of all rows left out by fold"),
-    "gcv": ("√robust GCV, in sd of y", "Robust generalised cross-validation"),
-    "evidence": ("Log evidence", "The log marginal likelihood"),
-    "loo": (_ERROR, "The error of all rows, each left out in turn"),
-}
+# The label of the axis of what is no such error.
+_LABELS = {"gcv": "√robust GCV, in sd of y", "evidence": "Log evidence"}
 
 
 def penalty_figure(curve: Curve, names: list[str]) -> Figure:
@@ -137,7 +132,8 @@ def penalty_figure(curve: Curve, names: list[str]) -> Figure:
     several, is_evidence = curve.targets is not None, curve.criterion == "evidence"
     drawn = curve.values[None] if curve.targets is None else curve.targets.T[: pictures.MOST_LINES]
     folds = [] if curve.folds is None or several else list(curve.folds)
-    label, caption = _CRITERIA[curve.criterion]
+    label, words = _LABELS.get(curve.criterion, _ERROR), CRITERIA[curve.criterion]
+    caption = words[0].upper() + words[1:]
 
     def draw(axes: Any) -> None:
         pictures.name_axes(axes, "Penalty α", label)
@@ -232,8 +228,8 @@ def _scales_figure(title: str, tried: list[dict[str, Any]], chosen: float | None
     return Figure(f"Length scale: {title}", caption, draw)
 
 
-def _name_of(attempt: dict[str, Any]) -> tuple[str, str]:
-    return attempt["kernel"], map_in_words(attempt)
+def _name_of(tried: dict[str, Any]) -> tuple[str, str]:
+    return tried["kernel"], map_in_words(tried)
 
 
 def _frontier_figure(frontier: list[dict[str, Any]], chosen: dict[str, Any]) -> Figure:

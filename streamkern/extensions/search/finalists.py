@@ -1,4 +1,4 @@
-"""The end of a search within seconds: contenders, compared at the number of features of the fit.
+"""The end of a search within seconds: metrics, compared at the number of features of the fit.
 
 Rough kernels need many features, so that few of them would prefer the smooth.  Contenders have the
 length scales that their metrics were learnt with; of the best, what is near is tried as well.  Then
@@ -22,7 +22,7 @@ from streamkern.statistics import dtype_of_features
 
 # Half octaves from the length scale of a metric that are tried at the most.
 _FARTHEST = 6
-# Features that contenders have at the most, and those that they always may have.
+# Features that metrics have at the most, and those that they always may have.
 _MOST_COMPONENTS, FEWEST_COMPONENTS = 4096, 512
 # What two trials side by side may take of the seconds.
 _MOST = 0.8
@@ -32,7 +32,7 @@ _LANDMARKS = "nystroem"
 
 
 def compare(search: Search, n_components: int, *, adds: bool) -> None:
-    """Choose among contenders, the best of which comes first and a plain fit last, and their sums.
+    """Choose among metrics, the best of which comes first and a plain fit last, and their sums.
 
     Of noise any of them may come out best: the plain fit stays unless others beat it.
     """
@@ -114,7 +114,7 @@ def _sums(search: Search, best: Setting, others: Sequence[Setting], D: int) -> l
 
 def _may_be_added(search: Search, first: Setting, second: Setting) -> bool:
     """Say whether a sum has one length scale and landmarks of inputs that are scaled alike."""
-    scales = {search.contenders[each.place].scale for each in (first, second)}
+    scales = {search.metrics[each.place].scale for each in (first, second)}
     are_scaled = all(isinstance(each.tried, ShiftInvariantKernel) for each in (first, second))
     return first.feature_map == _LANDMARKS and are_scaled and len(scales) == 1
 
@@ -125,7 +125,7 @@ def _sum_of(search: Search, best: Setting, other: Setting, weight: float) -> Met
     Both length scales are scaled so that distances in all inputs say how far the sum falls off at
     first: landmarks are chosen there.
     """
-    first, second = (search.contenders[each.place] for each in (best, other))
+    first, second = (search.metrics[each.place] for each in (best, other))
     scales = np.sqrt(np.array([1.0, weight]) / (1.0 + weight))
     factors = scales / [each.tried.length_scale for each in (best, other)]
     standardizer = first.summary.standardizer

@@ -47,7 +47,7 @@ def halve(search: Search, feature_map: str | None) -> None:
     """
     settings, options, n = search.settings, search.options, search.n_rows
     plain = [each for each in settings if each.feature_map == feature_map]
-    plain.sort(key=lambda each: not search.contenders[each.place].is_default)
+    plain.sort(key=lambda each: not search.metrics[each.place].is_default)
     default, D = plain[0] if plain else settings[0], options.n_components
     if search.is_guarded and len(settings) == 1:  # chosen where rows crowd, at its own length scale
         few = _even(min(D, max(n // _ROWS_A_COMPONENT, 2)), options)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.choice.held_out_fit import TRAINING, HeldOutFit
 from streamkern.choice.input_weights import (
     DESCENT_TARGETS,
     ROWS_AN_INPUT,
@@ -18,7 +19,7 @@ from streamkern.choice.input_weights import (
     has_descent,
     weights_by_descent,
 )
-from streamkern.choice.small_fit import TRAINING, Sample, SmallFit
+from streamkern.choice.small_fit import Sample
 from streamkern.choice.time_limit import OutOfTimeError, TimeLimit
 from streamkern.engine.scheduler import scatter
 from streamkern.extensions.search.budget import LEARNING, run_in_time
@@ -62,7 +63,7 @@ def screening_round(
     n_rows, calls = min(len(sample.rows), _FEW_ROWS), list[Any]()
     for kernel, name in pairs:
         few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
-        fit = SmallFit.of(few, plain, n_rows)
+        fit = HeldOutFit.of(few, plain, n_rows)
         own = kernel.resolved(plain(sample.rows), weights=sample.weights)
         calls += [fit.held_out_call("metric-try", own, step, sample) for step in _COARSE]
     if len(made := run_in_time(sample.clock, calls, LEARNING)) < len(calls):
@@ -83,7 +84,7 @@ def start_of_rounds(  # noqa: PLR0917  rows, and then what is tried
     pairs: Sequence[Pair],
     usual: Pair,
     plan: Plan,
-) -> tuple[list[tuple[Pair, Floats | None, int]], SmallFit]:
+) -> tuple[list[tuple[Pair, Floats | None, int]], HeldOutFit]:
     """Return pairs as they are, and some with weights (p,) by descents.
 
     With each comes how many rounds it has before the best are known; then the first fit, of so
@@ -96,7 +97,7 @@ def start_of_rounds(  # noqa: PLR0917  rows, and then what is tried
     plain, n_targets, clock = summary.standardizer, summary.targets.shape[1], sample.clock
     seconds = None if clock is None else max(clock.left(LEARNING) / clock.slowness, 0.0)
     p, n_slots, groups = len(plain.columns), plan.n_slots, summary.groups
-    fit = SmallFit.of(options, plain, len(sample.rows))
+    fit = HeldOutFit.of(options, plain, len(sample.rows))
     suited = _suited(pairs, options, n_targets, is_search=seconds is not None)
     # A descent has one thread, however many there are.
     at_once = max(min(n_slots, len(suited)), 1)
@@ -104,7 +105,7 @@ def start_of_rounds(  # noqa: PLR0917  rows, and then what is tried
     if seconds is not None:
         flops = _SHARE * seconds * _rate("double") * at_once / max(len(suited), 1)
         n_bytes = plan.allowed_bytes / at_once
-    n_descent = descent_rows(fit.n_training, p, flops, n_bytes, _DESCENT_ROWS)
+    n_descent = descent_rows(fit.n_fitted, p, flops, n_bytes, _DESCENT_ROWS)
     if n_descent < ROWS_AN_INPUT * (groups.max() + 1):
         suited = []
     # Gradients say less of one weight an input than a descent does; in a search one of several
@@ -118,7 +119,7 @@ def start_of_rounds(  # noqa: PLR0917  rows, and then what is tried
     if seconds is not None:
         left = (1.0 - _SHARE if suited else 1.0) * seconds * n_slots
         fit = _within(left * _rate(options.precision), fit, n_targets, rounds, n_slots)
-    weights, n_descent = list[Any](), min(n_descent, fit.n_training)
+    weights, n_descent = list[Any](), min(n_descent, fit.n_fitted)
     if suited:
         rows, sent = plain(sample.rows), (sample.y, sample.s, groups)
         kernels = [kernel.resolved(rows, weights=sample.weights) for kernel, _ in suited]
@@ -144,8 +145,8 @@ def _suited(
 
 
 def _within(
-    flops: float, fit: SmallFit, n_targets: int, rounds: Sequence[tuple[Pair, int]], n_slots: int
-) -> SmallFit:
+    flops: float, fit: HeldOutFit, n_targets: int, rounds: Sequence[tuple[Pair, int]], n_slots: int
+) -> HeldOutFit:
     """Return the fit to as many rows as there are flops for, of rounds of every pair.
 
     But a thousand rows at least, and so many that directions of all inputs can be told; where these
@@ -162,12 +163,12 @@ def _within(
         if needed <= flops or max(n / fewest, D / _LEAST_COMPONENTS) <= 1:
             return fit
         if n > fewest:
-            fit = SmallFit.of(fit.options, fit.standardizer, max(n - n // 4, fewest))
+            fit = HeldOutFit.of(fit.options, fit.standardizer, max(n - n // 4, fewest))
         else:
             fit = fit.sized(n, max(D // 2, _LEAST_COMPONENTS))
 
 
-def _round_flops(fit: SmallFit, pair: Pair, n_targets: int) -> tuple[float, float]:
+def _round_flops(fit: HeldOutFit, pair: Pair, n_targets: int) -> tuple[float, float]:
     """Return what the fits of a round take, and the average gradient outer product of one target.
 
     Those are as multiply-adds of products, as they were measured on two cores.
@@ -177,10 +178,10 @@ def _round_flops(fit: SmallFit, pair: Pair, n_targets: int) -> tuple[float, floa
     if FAMILIES[name].rows_a_feature:  # values of the kernel at landmarks
         a_fit += n * D * (_VALUE + _ALONG_AXES * kernel.along_axes * p)
         a_slope = _GRADIENT * _ALONG_AXES * p if kernel.along_axes else _VALUE + 2 * p
-    return _ROUND_FITS * a_fit, fit.n_training * (D * a_slope + p**2)
+    return _ROUND_FITS * a_fit, fit.n_fitted * (D * a_slope + p**2)
 
 
-def _is_dear(fit: SmallFit, pair: Pair, n_targets: int) -> bool:
+def _is_dear(fit: HeldOutFit, pair: Pair, n_targets: int) -> bool:
     fits, slopes = _round_flops(fit, pair, n_targets)
     return n_targets > 1 and n_targets * slopes > fits
 

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from streamkern.choice.small_fit import ISOTROPIC, Sample
+from streamkern.choice.small_fit import Sample
 from streamkern.choice.time_limit import OutOfTimeError
 from streamkern.extensions.search.budget import LEARNING, Clock
 from streamkern.extensions.search.metric_beginnings import screening_round, start_of_rounds
 from streamkern.extensions.search.metric_rounds import Round, rounds_of
 from streamkern.extensions.search.settings import LEARNT, MetricSettings, Pair
 from streamkern.parameters.fit_options import FitOptions, large_sample
-from streamkern.parameters.fit_report import FitReport, with_seconds
+from streamkern.parameters.fit_report import ISOTROPIC, FitReport, with_seconds
 from streamkern.parameters.plan import Plan
 from streamkern.passes.column_summary import ColumnSummary
 from streamkern.runtime.events import tell_of_job
@@ -44,16 +44,16 @@ class LearntMetric:
 
     rounds: tuple[dict[str, Any], ...]
     # The best rounds of every map, and of plain distances, by their places; the best first.
-    contenders: dict[int, MetricSettings]
+    metrics: dict[int, MetricSettings]
     seconds: float = 0.0
-    place: int | None = 0  # of the contender that is fitted, None of one that has no metric
+    place: int | None = 0  # of the metric that is fitted, None of plain distances
 
     def reported(self, report: FitReport) -> FitReport:
         """Return the report of moments with how the metric was learnt, and which round was kept."""
         report = with_seconds(report, metric=self.seconds)
         if self.place is None or not self.rounds:
             return report
-        kept = list(self.contenders)
+        kept = list(self.metrics)
         plain = next(i for i in kept if self.rounds[i]["number"] == 0)  # of a plain fit, too
         own = kept[self.place] if self.place < len(kept) else plain
         metric = (report["metric"] or {}) | {"rounds": list(self.rounds), "kept": own}
@@ -70,8 +70,8 @@ def learnt_metric(
 ) -> LearntMetric:
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
-    By a clock, rounds begin while there is time; then each pair has its best round among the
-    contenders, and there are none without time for a first round.
+    By a clock, rounds begin while there is time; then each pair has its best metric among
+    them, and there are none without time for a first round.
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
     networks and backpropagation-free machine learning models".
     """
@@ -118,13 +118,13 @@ def _learnt(
     for i in np.argsort(least, kind="stable")[:_GO_ON].tolist():
         found[i] += _in_time(several[i])
     every = [each for made in found for each in made]
-    contenders = {}
+    metrics = {}
     for place in _best(every) if clock is None else _best_of_each(found):
         each = every[place]
         pair, turned = (each.best.kernel, each.feature_map), each.standardizer.linear
         name = ISOTROPIC if each.is_plain else LEARNT
-        contenders[place] = MetricSettings(name, summary.in_metric(turned), [pair])
-    return LearntMetric(tuple(each.as_dict() for each in every), contenders)
+        metrics[place] = MetricSettings(name, summary.in_metric(turned), [pair])
+    return LearntMetric(tuple(each.as_dict() for each in every), metrics)
 
 
 def _in_time(rounds: Iterator[Round]) -> list[Round]:

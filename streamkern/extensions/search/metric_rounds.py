@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern._typing import Floats
+from streamkern.choice.held_out_fit import HeldOutFit, HeldOutResult, far_steps
 from streamkern.choice.input_weights import ROWS_AN_INPUT
-from streamkern.choice.small_fit import HeldOutResult, Sample, SmallFit, far_steps
+from streamkern.choice.small_fit import Sample
 from streamkern.choice.time_limit import OutOfTimeError
 from streamkern.engine.scheduler import compute, delayed
 from streamkern.extensions.search.budget import LEARNING, run_in_time
@@ -78,10 +79,10 @@ def rounds_of(
     """
     learning: Any = learning_of(options.metric)
     is_weighted = weights is not None
-    fit = SmallFit.of(options, plain.with_linear(weights), n_rows)
+    fit = HeldOutFit.of(options, plain.with_linear(weights), n_rows)
     all_rows = len(sample.rows)
     most_components = fit.sized(all_rows, most_components).n_components
-    few = fit.n_training < ROWS_AN_INPUT * len(plain.columns)
+    few = fit.n_fitted < ROWS_AN_INPUT * len(plain.columns)
     diagonal = True if kernel.along_axes else learning.diagonal
     kinds = [False, True] if diagonal is None else [diagonal]
     fits, steps = [fit], list(_FIRST)
@@ -123,14 +124,14 @@ def rounds_of(
 class BestLengthScale(NamedTuple):
     """The best length scale of a kernel, and its own, of those that were tried."""
 
-    fit: SmallFit
+    fit: HeldOutFit
     best: HeldOutResult
     own: HeldOutResult
     step: int  # of the best, in half octaves from its own
 
 
 def _length_scale(
-    fit: SmallFit, sample: Sample, kernel: Any, steps: Sequence[int], most: int, *, far: bool
+    fit: HeldOutFit, sample: Sample, kernel: Any, steps: Sequence[int], most: int, *, far: bool
 ) -> BestLengthScale:
     """Try length scales so many half octaves from the kernel's own, and about the best of them.
 

@@ -31,7 +31,7 @@ class Search:
 
     def __init__(
         self,
-        contenders: Sequence[MetricSettings],
+        metrics: Sequence[MetricSettings],
         n_rows: int,
         options: FitOptions,
         plan: Plan,
@@ -45,37 +45,37 @@ class Search:
         self.clock: Any = clock
         self.plan, self._begun = plan, perf_counter()
         self.is_guarded = is_guarded  # by the folds, as a fit is
-        self.contenders: list[MetricSettings] = []
+        self.metrics: list[MetricSettings] = []
         self.settings: list[Setting] = []  # at their own length scales
         self.tried: list[Result] = []
         self.best: Any = None  # of these
         self._fewest = 1  # trials that are made whatever they take
-        self._rows: list[Any] = []  # of every contender, in its metric, where the tasks run
+        self._rows: list[Any] = []  # in every metric, where the tasks run
         # What maps of a setting are drawn from, by their number of features.
         self._landmarks: dict[tuple[int, int], Any] = {}
-        first = contenders[0].summary
+        first = metrics[0].summary
         targets = first.targets[:n_rows]
         self.n_rows, self._n_inputs = len(targets), len(first.standardizer.columns)
         self._targets, self._folds = scatter(targets), folds
         self._weights = scatter(None if first.weights is None else first.weights[:n_rows])
-        for contender in contenders:
-            self.add(contender)
+        for each in metrics:
+            self.add(each)
 
-    def add(self, contender: MetricSettings) -> list[Setting]:
-        """Add a contender, and return its settings."""
-        summary, n_rows, before = contender.summary, self.n_rows, len(self.settings)
+    def add(self, metric: MetricSettings) -> list[Setting]:
+        """Add a metric, and return its settings."""
+        summary, n_rows, before = metric.summary, self.n_rows, len(self.settings)
         with blas_threads(1):  # the turned rows are part of the result
             rows = summary.standardizer(summary.sample.X[:n_rows])
         weights = None if summary.weights is None else summary.weights[:n_rows]
-        columns, place = summary.standardizer.outputs, len(self.contenders)
-        for kernel, family in contender.pairs:
+        columns, place = summary.standardizer.outputs, len(self.metrics)
+        for kernel, family in metric.pairs:
             own = tried = kernel
             if family != "identity":
                 own = kernel.resolved(rows, columns, weights)
                 tried = own.restricted(columns)
             number = len(self.settings)
-            self.settings.append(Setting(number, place, own, tried, family, contender.metric))
-        self.contenders.append(contender)
+            self.settings.append(Setting(number, place, own, tried, family, metric.name))
+        self.metrics.append(metric)
         self._rows.append(scatter(rows.astype(dtype_of_features(self.options.precision))))
         return self.settings[before:]
 

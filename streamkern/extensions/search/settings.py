@@ -39,12 +39,12 @@ ERROR = attrgetter("relative_mse")
 class MetricSettings(NamedTuple):
     """Kernels, each with the family of its map, on rows in the metric that a column pass has."""
 
-    metric: str
+    name: str  # of the metric
     summary: ColumnSummary
     pairs: Sequence[Pair]
     scale: str | None = None  # of the inputs, where that is not the chosen one
     is_default: bool = False  # what a plain fit is
-    parts: tuple[int, ...] = ()  # the contenders, by their places, that a sum is of
+    parts: tuple[int, ...] = ()  # the metrics, by their places, that a sum is of
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Setting:
     """What is tried: a kernel at a length scale, and the family of its map, on some inputs."""
 
     number: int  # of the kernel, map and inputs
-    place: int  # of these inputs among the contenders
+    place: int  # of these inputs among the metrics
     kernel: Any = field(compare=False)  # with numbers for its own length scale, if it has one
     tried: Any = field(compare=False)  # the same, without columns that are constant
     feature_map: str

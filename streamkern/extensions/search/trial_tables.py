@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from streamkern.choice.small_fit import error_of, first_scale, map_in_words
 from streamkern.models.report_rows import Table
-from streamkern.parameters.fit_report import FitReport
+from streamkern.parameters.fit_report import FitReport, error_of, first_scale, map_in_words
 
 
 def frontier_table(report: FitReport) -> Table:
@@ -28,7 +27,7 @@ def frontier_table(report: FitReport) -> Table:
 def tuning_table(report: FitReport) -> Table:
     """Return the cross-validated errors over sd(y), one a number of features, the best starred."""
     tried = report["tuning"]
-    sizes = sorted({attempt["n_components"] for attempt in tried})
+    sizes = sorted({each["n_components"] for each in tried})
     errors: dict[tuple[str, str, str], dict[int, float]] = {}
     for each in sorted(tried, key=lambda a: (map_in_words(a), a["kernel"], first_scale(a))):
         mine = errors.setdefault(_configuration(each), {})

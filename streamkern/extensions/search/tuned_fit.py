@@ -13,7 +13,6 @@ import numpy as np
 
 from streamkern.choice.guarded_kernel import with_guarded_kernel
 from streamkern.choice.sample_choice import in_given_metric, with_chosen_scale
-from streamkern.choice.small_fit import ISOTROPIC
 from streamkern.errors import DataError, ParameterError
 from streamkern.estimators.problems import Problem, job_of
 from streamkern.extensions.search.budget import Budget, Clock, direct_seconds, run_in_time
@@ -38,6 +37,7 @@ from streamkern.kernels import Gaussian, Kernel, Linear
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.fitted_model import described_kernel
 from streamkern.parameters.fit_options import FitOptions, large_sample
+from streamkern.parameters.fit_report import ISOTROPIC
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
 from streamkern.parameters.plan import Job, plan_here, tell_of_plan
 from streamkern.passes.column_summary import ColumnSummary, block_of
@@ -46,7 +46,7 @@ from streamkern.runtime.events import tell_of_job
 from streamkern.sources import Source
 
 
-def contenders_of(
+def metrics_to_try(
     context: FitContext,
     summary: ColumnSummary,
     pairs: Sequence[Pair],
@@ -56,8 +56,8 @@ def contenders_of(
 ) -> tuple[FitContext, list[MetricSettings], LearntMetric | None]:
     """Return the best metrics with their kernels and maps, and how the metrics were learnt.
 
-    By a clock metrics are learnt while there is time, and the last contender is a plain fit: of the
-    first pair, to standardised inputs if the scale was chosen.  Where the kernel is open, it is
+    By a clock metrics are learnt while there is time, and the last one is a plain fit: of the first
+    pair, to standardised inputs if the scale was chosen.  Where the kernel is open, it is
     what a fit would choose.  Linear ridge on the standardised inputs is added, if it can be fitted:
     it is far ahead where a few values lie far out along a straight line.
     """
@@ -69,25 +69,25 @@ def contenders_of(
         given = [(options.kernel, options.feature_map)]  # which holds where no rows are
     context, scaled = with_chosen_scale(context, summary, make)
     options = context.options
-    learnt, contenders = None, [MetricSettings(ISOTROPIC, scaled, given)]
+    learnt, metrics = None, [MetricSettings(ISOTROPIC, scaled, given)]
     if isinstance(options.metric, GivenMetric):
         inside, plain = (in_given_metric(each, options.metric) for each in (scaled, plain))
-        contenders = [MetricSettings(options.metric.name, inside, given)]
+        metrics = [MetricSettings(options.metric.name, inside, given)]
     elif options.metric is not None:
         learnt = learnt_metric(scaled, options, given, context.plan, clock)
-        contenders = list(learnt.contenders.values())
+        metrics = list(learnt.metrics.values())
     chosen = options.scale != given_scale
     if clock is None or (learnt is None and not chosen):
-        return context, contenders, learnt
+        return context, metrics, learnt
     name, scale = (STANDARD, "standard") if chosen else (ISOTROPIC, None)
     adds_linear &= learnt is not None and _has_linear(options, plain, scale)
     linear: list[Pair] = [(Linear(), "identity")] if adds_linear else []
     default = MetricSettings(name, plain, [*given[:1], *linear], scale, is_default=True)
     if kernel_is_open:
-        contenders.append(default._replace(pairs=linear, is_default=False))
+        metrics.append(default._replace(pairs=linear, is_default=False))
         usual = [(options.kernel, options.feature_map)]
         default = MetricSettings(ISOTROPIC, scaled, usual, is_default=True)
-    return context, [*contenders, default], learnt
+    return context, [*metrics, default], learnt
 
 
 def _has_linear(options: FitOptions, summary: ColumnSummary, scale: str | None) -> bool:
@@ -207,26 +207,26 @@ class SearchedFit:
         """Choose among pairs on rows of the sample, and draw the map of the best."""
         source = context.source
         linear = {"adds_linear": self.is_free and self.parameters.sparse is None}
-        context, contenders, learnt = contenders_of(context, summary, pairs, clock, **linear)
+        context, metrics, learnt = metrics_to_try(context, summary, pairs, clock, **linear)
         by_clock = learnt is not None and clock is not None
         # Where rows crowd the folds of the fit guard.
         crowds, folds = context.crowding is not None, None
         if crowds or 2 <= context.fold_rule.n_folds <= _MOST_FOLDS:
-            folds = context.fold_rule.of(block_of(contenders[0].summary.sample.first(n_rows)))
+            folds = context.fold_rule.of(block_of(metrics[0].summary.sample.first(n_rows)))
         how: Any = {"clock": clock, "folds": folds, "is_guarded": crowds}
-        search = Search(contenders, n_rows, given, context.plan, **how)
+        search = Search(metrics, n_rows, given, context.plan, **how)
         if by_clock:
             D = self.parameters.for_rows(self.options, source).n_components
             compare(search, D, adds=self.is_free)
         else:
             halve(search, self.parameters.feature_map if self.maps in (None, AUTO) else None)
         setting = search.best.setting
-        best = search.contenders[setting.place]
+        best = search.metrics[setting.place]
         new: Any = {"kernel": setting.stretched(setting.kernel), "feature_map": setting.feature_map}
         new["scale"] = best.scale or context.options.scale
         if learnt is not None:
             # Of several metrics, the first that was learnt.
-            places = sorted(best.parts, key=lambda i: contenders[i].metric != LEARNT)
+            places = sorted(best.parts, key=lambda i: metrics[i].name != LEARNT)
             place = None if setting.is_linear else (*places, setting.place)[0]
             learnt = replace(learnt, place=place)
         if setting.is_linear or not (learnt is None or learnt.rounds):
@@ -297,7 +297,7 @@ class SearchedFit:
             return options, pairs
         if self.parameters.scale_is_open:
             options = replace(options, scale="auto")
-        # As a fit would choose it, for the contender that is one.
+        # As a fit would choose it, for the settings that are those of one.
         chooses_kernel = self.is_free and self.parameters.chooses_kernel(pairs[0][1])
         options = replace(options, chooses_kernel=chooses_kernel)
         if options.metric is None:
@@ -345,7 +345,7 @@ def tune(
     model = problem.made(ridge, source, keep_moments=keep_moments)
     if not choice.leaves_time(ridge):
         return model
-    # Contenders were compared on a sample; of all rows a plain fit may still be better.
+    # Settings were compared on a sample; of all rows a plain fit may still be better.
     plain = problem.fit(parameters, rows, keep_moments=keep_moments)
     unit = model.ridge.target_unit
     errors = [each.ridge.outcome.cv_rmse / unit for each in (model, plain)]

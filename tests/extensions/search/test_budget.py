@@ -16,6 +16,7 @@ from scipy import sparse
 
 from streamkern import Gaussian, Laplacian, RandomFeatureRidge
 from streamkern.choice import small_fit
+from streamkern.choice.held_out_fit import HeldOutFit
 from streamkern.choice.input_weights import weights_by_descent
 from streamkern.choice.small_fit import N_FOLDS, Cost, Result, SmallFit
 from streamkern.errors import ParameterError
@@ -106,7 +107,7 @@ def test_a_budget_in_seconds_stops_the_search(monkeypatch):
 
 @pytest.mark.parametrize(
     "slow",
-    [SmallFit.cross_validated, SmallFit.held_out, weights_by_descent],
+    [SmallFit.cross_validated, HeldOutFit.held_out, weights_by_descent],
     ids=attrgetter("__name__"),
 )
 def test_a_trial_that_is_running_stops_where_what_is_left_is_for_the_fit(slow):
@@ -121,8 +122,8 @@ def test_a_trial_that_is_running_stops_where_what_is_left_is_for_the_fit(slow):
     plain = Standardizer(np.arange(P), np.zeros(P), np.ones(P), P)
     if slow is weights_by_descent:
         call = "try", slow, own, X[:60], y[:60, None], None, np.arange(P)
-    elif slow is SmallFit.held_out:
-        call = "try", slow, SmallFit.of(options, plain, len(X)), own, X, y[:, None]
+    elif slow is HeldOutFit.held_out:
+        call = "try", slow, HeldOutFit.of(options, plain, len(X)), own, X, y[:, None]
     else:
         call = "try", slow, SmallFit(options, 64, len(X)), own, X, y[:, None]
     with dask.config.set(num_workers=1):

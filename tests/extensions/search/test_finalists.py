@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
-from streamkern.choice.small_fit import Result, SmallFit
+from streamkern.choice.held_out_fit import HeldOutFit
+from streamkern.choice.small_fit import Result
 from streamkern.errors import StreamkernWarning
 from streamkern.estimators.problems import Regression
 from streamkern.extensions.search import metric_beginnings, metric_learning, metric_rounds
@@ -188,7 +189,7 @@ def test_a_field_of_two_inputs_is_searched_with_the_grid_among_the_maps():
 def test_rounds_go_on_with_more_features_and_noise_stays_in_plain_distances(monkeypatch, scale):
     for name, value in {"_COMPONENTS": 64, "_MORE_COMPONENTS": 128, "_MORE_SECONDS": 0.0}.items():
         monkeypatch.setattr(f"streamkern.extensions.search.metric_learning.{name}", value)
-    monkeypatch.setattr("streamkern.choice.small_fit._FEWEST_COMPONENTS", 64)
+    monkeypatch.setattr("streamkern.choice.held_out_fit._FEWEST_COMPONENTS", 64)
     X, y = heavy_tailed(400)
     y = np.random.default_rng(5).standard_normal(len(y))
     report = tuned(X, y, scale=scale, kernels="gaussian").report_
@@ -243,7 +244,7 @@ def test_classes_are_searched_within_seconds():
 
 
 def test_of_many_rows_rounds_try_one_length_scale_beside_the_last(monkeypatch):
-    found, calls, search, call = [], [], metric_rounds._length_scale, SmallFit.held_out_call
+    found, calls, search, call = [], [], metric_rounds._length_scale, HeldOutFit.held_out_call
     monkeypatch.setattr(metric_learning, "_MANY_ROWS", 1)
 
     def watched(*some, far):
@@ -256,7 +257,7 @@ def test_of_many_rows_rounds_try_one_length_scale_beside_the_last(monkeypatch):
         calls.append(1)
         return call(*some, **named)
 
-    monkeypatch.setattr(SmallFit, "held_out_call", counted)
+    monkeypatch.setattr(HeldOutFit, "held_out_call", counted)
     monkeypatch.setattr(metric_rounds, "_length_scale", watched)
     tuned(*heavy_tailed())
     later = [n_tried for far, n_tried in found if not far]
@@ -313,7 +314,7 @@ def test_first_rounds_have_fewer_rows_and_then_features_where_there_are_few_seco
 
     def sizes(seconds, p, kernel, n_targets=1):
         plain = Standardizer(np.arange(p), np.zeros(p), np.ones(p), p)
-        fit = SmallFit.of(options, plain, 16_000)
+        fit = HeldOutFit.of(options, plain, 16_000)
         rounds = [((kernel, "nystroem"), 2), ((Gaussian(), "orthogonal"), 1)]
         found = metric_beginnings._within(3e10 * seconds, fit, n_targets, rounds, 2)
         return found.n_rows, found.n_components

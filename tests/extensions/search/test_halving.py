@@ -12,7 +12,8 @@ from harvests import same_bits
 import streamkern
 from streamkern import Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
 from streamkern.choice import small_fit
-from streamkern.choice.small_fit import Result, SmallFit, far_steps
+from streamkern.choice.held_out_fit import far_steps
+from streamkern.choice.small_fit import Result, SmallFit
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
 from streamkern.parameters.fit_options import _LARGE_SAMPLE, large_sample

@@ -21,7 +21,7 @@ from streamkern import (
     RandomFeatureRidge,
     Sum,
 )
-from streamkern.choice.small_fit import HeldOutResult, SmallFit
+from streamkern.choice.held_out_fit import HeldOutFit, HeldOutResult
 from streamkern.errors import CheckpointError, DataError, ParameterError
 from streamkern.features import Standardizer
 from streamkern.kernels import KERNELS, ShiftInvariantKernel
@@ -190,7 +190,7 @@ def test_features_that_are_all_equal_are_no_obstacle():
     X = np.zeros((100, 1))
     X[80:, 0] = 1.0  # where rows are held out, some at least
     ridge("learn:1", kernel=Gaussian(1e-3)).fit(X, np.arange(100.0))
-    fit = SmallFit.of(
+    fit = HeldOutFit.of(
         Parameters.of(ridge(None)).pass_options(),
         Standardizer(np.arange(1), np.zeros(1), np.ones(1), 1),
         100,

@@ -1,7 +1,7 @@
 """Tables of what a search tried, from its report alone."""
 
-from streamkern.choice.small_fit import ISOTROPIC
 from streamkern.extensions.search.trial_tables import frontier_table, tuning_table
+from streamkern.parameters.fit_report import ISOTROPIC
 
 
 def test_the_best_of_every_size_has_a_star_and_what_is_dominated_is_left_out():
