@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
-from streamkern.choice.small_fit import SmallFit
+from streamkern.choice.small_fit import SmallFit, kernels_of_map
 from streamkern.engine.scheduler import compute_all, delayed, scatter
 from streamkern.kernels import Laplacian, Matern
 from streamkern.parameters.fit_options import CHOICE_ROWS
@@ -34,6 +34,8 @@ def with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitConte
     options, crowding = context.options, context.crowding
     if crowding is None or not (crowding.swings and options.chooses_kernel):
         return context
+    if not (rough := kernels_of_map(_ROUGH, options, context.source.n_features)):
+        return context
     begun, regions = time.perf_counter(), context.fold_rule
     if context.plan.fold_by != "space":
         regions = region_folds(summary, options.n_folds, options.random_state)
@@ -44,7 +46,7 @@ def with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitConte
     weights = None if summary.weights is None else summary.weights[:m]
     with blas_threads(1):  # length scales are part of the result
         X = summary.standardizer(summary.sample.X[:m])
-        kernels = [each.resolved(X, columns, weights).restricted(columns) for each in _ROUGH]
+        kernels = [each.resolved(X, columns, weights).restricted(columns) for each in rough]
     sample: Any = *map(scatter, (X, summary.targets[:m], weights, folds)), True
     D = max(min(options.n_components, _COMPONENTS, m // _ROWS_A_FEATURE) // 2 * 2, 2)
     found: list[tuple[int, float, Any]] = []

@@ -6,7 +6,6 @@ Scale and kernel are chosen by small fits and their held-out errors.
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -21,10 +20,9 @@ from streamkern.choice.input_weights import (
     has_descent,
     weights_by_descent,
 )
-from streamkern.choice.small_fit import Sample
+from streamkern.choice.small_fit import Sample, kernels_of_map
 from streamkern.choice.time_limit import TimeLimit
 from streamkern.engine.scheduler import compute, delayed, scatter
-from streamkern.errors import ParameterError
 from streamkern.features.metric import GivenMetric, metric_of
 from streamkern.kernels import Gaussian, Laplacian, ShiftInvariantKernel
 from streamkern.parameters.cost_estimate import rough_flops_per_second
@@ -185,11 +183,5 @@ def _small_fits(
 
 def _kernels(n_features: int, options: FitOptions) -> list[Any]:
     """Return the kernel, or if it is open those that the map has features of."""
-    if not options.chooses_kernel:
-        return [options.kernel]
-    found = []
-    for kernel in _KERNELS:
-        with suppress(ParameterError):
-            replace(options, kernel=kernel).check_map(n_features)
-            found.append(kernel)
-    return found or [options.kernel]
+    open_ones = _KERNELS if options.chooses_kernel else ()
+    return kernels_of_map(open_ones, options, n_features) or [options.kernel]

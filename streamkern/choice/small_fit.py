@@ -6,6 +6,7 @@ of the sums gives the errors of the whole grid.
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.choice.time_limit import look_at_clock
 from streamkern.engine.scheduler import scatter
+from streamkern.errors import ParameterError
 from streamkern.features import (
     FeatureMap,
     FromRows,
@@ -249,3 +251,13 @@ def fit_bytes(
     rows = itemsize * (m * p + (_BLOCK_ROWS + _SHIFT_ROWS + D) * D)
     sums = (n_folds + 2) * 8 * Triangle.size(D)
     return int(rows + sums + decomposition_bytes(D) + 8 * _SQUARES * D**2)
+
+
+def kernels_of_map(kernels: Sequence[Any], options: FitOptions, n_features: int) -> list[Any]:
+    """Return the kernels that the map of the options has features of."""
+    found = []
+    for kernel in kernels:
+        with suppress(ParameterError):
+            replace(options, kernel=kernel).check_map(n_features)
+            found.append(kernel)
+    return found

@@ -38,7 +38,7 @@ class PenaltyOptions:
                 f"one penalty for every target is a choice, but alpha is {self.alpha:g}; take "
                 f"alpha 'cv', 'gcv', 'evidence', 'loo' or a grid, or leave per_target out."
             )
-        if self.one_standard_error and (self.is_guarded or not self.needs_folds):
+        if self.one_standard_error and not self.needs_folds:
             raise ParameterError(
                 f"the one-standard-error rule needs folds, but alpha is {self.alpha!r}; take alpha "
                 f"'cv' or a grid, or leave the rule out."
@@ -50,7 +50,7 @@ class PenaltyOptions:
 
     def guarded(self) -> Self:
         """Return the same choice guarded by its folds, if it is by these alone."""
-        if not self.needs_folds or self.one_standard_error:
+        if not self.needs_folds:
             return self
         return replace(self, alpha="guarded", alphas=self.grid)
 

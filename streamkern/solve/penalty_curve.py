@@ -35,6 +35,7 @@ class PenaltyCurve:
     scale: Floats
     fold_scores: Floats | None = None  # the mean squared errors of the folds, (K, A, q)
     near: Floats | None = None  # those between neighbours, by GCV, (A, q), where folds guard
+    near_spread: float = 0.0  # and their standard error over themselves: of N squares
     mse_of_mean: Any = None  # and there of what the mean of the other folds predicts, (q,)
 
     @classmethod
@@ -52,9 +53,10 @@ class PenaltyCurve:
         predictions swing where no rows are.  So GCV chooses among the penalties whose error on the
         folds is at most that of the mean of the other folds, or the least of all.
         """
-        near = spectrum.counting_rows().gcv(self.alphas / spectrum.row_weight)
-        sse: Any = sum(fold.sse_of_mean for fold in folds)
-        return replace(self, near=near, mse_of_mean=sse / sum(fold.weight for fold in folds))
+        counted, sse = spectrum.counting_rows(), sum(fold.sse_of_mean for fold in folds)
+        near = counted.gcv(self.alphas / spectrum.row_weight)
+        known = {"near": near, "near_spread": float(np.sqrt(2.0 / counted.weight))}
+        return replace(self, **known, mse_of_mean=sse / sum(fold.weight for fold in folds))
 
     @classmethod
     def of_rows(cls, alphas: Floats, scores: Floats, target_variance: Floats) -> Self:
@@ -121,19 +123,19 @@ class PenaltyCurve:
         """Return the index of the chosen penalty: for every target, or one for all.
 
         By the one-standard-error rule it is the largest penalty whose score is within one standard
-        error of the best.  A guarded choice is that of `guarded`.
+        error of the best.  A guarded choice is that of `guarded`, and its errors those of GCV.
 
         Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", 7.10.
         """
         scores = self._combined(self.scores, per_target=per_target)
-        best: Array = scores.argmin(axis=0)
+        errors = self.standard_errors(per_target=per_target)
         if self.near is not None:
             mean = self._combined(self.mse_of_mean, per_target=per_target)
             allowed = scores <= _GUARD * np.maximum(scores.min(axis=0), mean)
             near = self._combined(self.near, per_target=per_target)
-            best = np.where(allowed, near, np.inf).argmin(axis=0)
+            scores, errors = np.where(allowed, near, np.inf), near * self.near_spread
+        best: Array = scores.argmin(axis=0)
         if one_standard_error:
-            errors = self.standard_errors(per_target=per_target)
             if errors is None:
                 raise ParameterError(
                     f"the one-standard-error rule needs folds, but the criterion is "

@@ -143,6 +143,14 @@ def test_where_rows_crowd_gaps_are_no_worse_than_the_mean_and_neighbours_no_wors
     assert among < np.sqrt(np.square(rows.predict(X) - y).mean()) + 0.01
 
 
+def test_where_rows_crowd_the_kernel_is_one_that_a_named_map_has():
+    (X, y), _ = along_tracks(16, 60)
+    fitted = RandomFeatureRidge(n_components=32, n_folds=2, feature_map="sorf")
+    assert notes(fitted, X, y)
+    assert fitted.report_["feature_map"] == "sorf"
+    assert fitted.report_["kernel"] == "matern32"
+
+
 def test_groups_one_after_another_are_told_apart_and_new_ones_are_no_worse_than_the_mean():
     rng = np.random.default_rng(0)
     centres, offsets = rng.standard_normal((120, 3)), rng.standard_normal(120)

@@ -116,12 +116,17 @@ def test_a_guarded_choice_is_gcvs_where_folds_are_no_worse_than_the_mean_or_the_
         if not per_target:
             errors, near = ((each / scale).mean(axis=1)[:, None] for each in (errors, near))
             mean = np.array([1.1])
-        expected = []
+        expected, largest = [], []
         for j in range(errors.shape[1]):
             most = 1.1 * max(errors[:, j].min(), mean[j])
             allowed = [a for a in range(len(ALPHAS)) if errors[a, j] <= most]
             expected.append(min(allowed, key=lambda a: near[a, j]))
+            # GCV is a mean of 40 squares.
+            close = (1.0 + math.sqrt(2.0 / 40.0)) * near[expected[-1], j]
+            largest.append(max(a for a in allowed if near[a, j] <= close))
         assert found.choose(per_target=per_target).tolist() == expected
+        rule = {"per_target": per_target, "one_standard_error": True}
+        assert found.choose(**rule).tolist() == largest
     # The errors that are reported are those of the folds, with those between neighbours beside.
     assert found.as_dict()["values"] == curve().as_dict()["values"]
     assert_close(np.square(found.as_dict()["near"]), known.gcv(ALPHAS))

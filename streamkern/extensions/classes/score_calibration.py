@@ -19,13 +19,18 @@ from streamkern.extensions.classes.prediction_sets import PredictionSets
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import scored
+from streamkern.passes.column_summary import block_of
+from streamkern.predict.deviation import without_rows
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, Measure
 from streamkern.predict.predictor import RowFunction
+from streamkern.runtime.threads import blas_threads
 from streamkern.solvers.held_out_models import LeftOut
 from streamkern.statistics import FoldStatistics
 
 # The least that scores are taken to spread by, as a part of the targets' variance.
 _LEAST_SPREAD = 1e-6
+# Sampled rows that are left out in turn where rows crowd.
+_NEIGHBOURS = 4096
 
 
 def calibrated_by_folds(
@@ -33,14 +38,32 @@ def calibrated_by_folds(
 ) -> tuple[Calibrator, PredictionSets, ClassErrors]:
     """Return the calibrator of scores of every row by the model without its fold, in one pass.
 
-    With it come prediction sets, and the errors of taking the class of the largest score.
+    With it come prediction sets, and the errors of taking the class of the largest score.  Where
+    rows crowd, scores of folds say nothing of neighbours, and a calibrator of them alone knows no
+    class.  There they are half of its rows, and the other half are sampled rows, each without
+    itself; the sets are of the folds, and hold in gaps.
     """
     known = source.encoding
     held_out = unseen_by(ridge, _folds(ridge)).held_out
     by_largest = ClassErrors(ClassRule(known.classes, PlainRule()), known.factors)
     table, errors = _measured(ridge, source, held_out, by_largest)
     sets = PredictionSets.of(table, known.factors)
+    if ridge.moments is not None and ridge.moments.crowds and ridge.moments.completion is None:
+        near = _of_neighbours(ridge, ridge.moments.sample)
+        times = table.weights.sum() / near.weights.sum()
+        table.weights = (table.weights + times * near.weights) / 2.0
+        table.sums = (table.sums + times * near.sums) / 2.0
     return fitted_calibrator(method, table, known.factors), sets, errors
+
+
+def _of_neighbours(ridge: FittedRidge, sample: Any) -> ScoreTable:
+    """Return the table of scores of sampled rows, each by the model without it alone."""
+    rows, table = block_of(sample.first(_NEIGHBOURS)), ScoreTable(*_reach(ridge))
+    fitted = ridge.predictor.linear.predict(rows.X).reshape(rows.y.shape)
+    with blas_threads(1):  # the calibrator is part of the result
+        given = ridge.feature_map, ridge.normal_equations, rows.X, rows.each_weight()
+        table.add(rows, rows.y - (rows.y - fitted) / without_rows(*given)[0])
+    return table
 
 
 def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:

@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 import streamkern
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.extensions.classes.calibration_fit import platt
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
@@ -263,6 +263,25 @@ def test_moments_of_other_classes_do_not_merge_and_of_none_make_no_classifier():
     of_regression = RandomFeatureRidge(n_components=8).moments(X, X[:, 0])
     with pytest.raises(ParameterError, match="moments that know classes"):
         classifier(calibration=None).solve(of_regression)
+
+
+def test_where_rows_crowd_neighbours_calibrate_and_in_gaps_probabilities_are_the_shares():
+    rng = np.random.default_rng(0)
+    t = np.sort(rng.uniform(0.0, 40.0, 1200))
+    frequencies, phases = 2.0 * rng.standard_normal(200), rng.uniform(0.0, 2.0 * np.pi, 200)
+
+    def field(t):
+        return np.cos(np.outer(t, frequencies) + phases).sum(axis=1) / 10.0
+
+    labels = field(t) + 0.1 * rng.standard_normal(len(t)) > 0.0
+    model = RandomFeatureClassifier(n_components=128, n_folds=2)
+    with pytest.warns(StreamkernWarning, match="rows crowd"):
+        model.fit(t[:, None], labels)
+    among = t[:-1] + 0.01
+    # By scores of blocks alone it is 0.46.
+    assert log_loss(field(among) > 0.0, model.predict_proba(among[:, None])) < 0.2
+    far = model.predict_proba(np.array([[200.0], [-100.0]]))
+    np.testing.assert_allclose(far[:, 1], labels.mean(), atol=0.1)
 
 
 REFUSED = {
