@@ -55,8 +55,9 @@ class PenaltyCurve:
         """
         counted, sse = spectrum.counting_rows(), sum(fold.sse_of_mean for fold in folds)
         near = counted.gcv(self.alphas / spectrum.row_weight)
-        known = {"near": near, "near_spread": float(np.sqrt(2.0 / counted.weight))}
-        return replace(self, **known, mse_of_mean=sse / sum(fold.weight for fold in folds))
+        of_mean: Any = sse / sum(fold.weight for fold in folds)
+        spread = float(np.sqrt(2.0 / counted.weight))
+        return replace(self, near=near, near_spread=spread, mse_of_mean=of_mean)
 
     @classmethod
     def of_rows(cls, alphas: Floats, scores: Floats, target_variance: Floats) -> Self:
