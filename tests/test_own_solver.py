@@ -1,13 +1,9 @@
-"""What holds the system of a fit, and what solves it, are a class or a function and a row each."""
-
-from dataclasses import replace
+"""A solver of one's own: a class, and a row of the table."""
 
 import numpy as np
 import pytest
 
-from streamkern import Gaussian, RandomFeatureRidge, load
-from streamkern.parameters.parameters import SOLVES
-from streamkern.solve import solve_each
+from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.solvers import table
 from streamkern.solvers.direct import Direct
 
@@ -68,22 +64,3 @@ def test_a_fit_has_the_first_solver_that_takes_it(monkeypatch, options, solver):
     monkeypatch.setattr("streamkern.fitting.sum_features.solver_of", noted)
     model(**options).fit(X, Y)
     assert [type(each).__name__ for each in found] == [solver]
-
-
-def by_least_squares(moments, alpha, again=None):
-    found = solve_each(moments, alpha)
-    system = moments.gram.dense() + alpha * np.eye(len(found.coef))
-    coef = np.linalg.lstsq(system, moments.cross)[0]
-    intercept = moments.target_mean - moments.feature_mean @ coef
-    return replace(found, coef=coef, intercept=intercept, solver="lstsq")
-
-
-@pytest.mark.parametrize("alpha", [1.0, "cv"])
-def test_a_function_and_a_row_are_a_way_to_solve(monkeypatch, tmp_path, alpha):
-    monkeypatch.setitem(SOLVES, "lstsq", f"{__name__}.by_least_squares")
-    how = {"alpha": alpha, "precision": "double"}
-    usual, own = model(**how).fit(X, Y), model(solver="lstsq", **how).fit(X, Y)
-    np.testing.assert_allclose(own.predict(X), usual.predict(X), rtol=1e-5, atol=1e-7)
-    assert (own.alpha_, own.report_["solver"]) == (usual.alpha_, "lstsq")
-    own.save(tmp_path / "m.h5")
-    assert np.array_equal(load(tmp_path / "m.h5").predict(X), own.predict(X))

@@ -25,7 +25,7 @@ from streamkern.registry import more_options
         "--interval",
         type=shared.percent,
         help="Write the ends of intervals that hold so many per cent of new targets, as y_lower "
-        "and y_upper.",
+        "and y_upper; of classes sets, as y_set.",
     ),
     *parameter_options("on_bad_rows"),
     *shared.place_options,
@@ -54,7 +54,7 @@ def predict(console: Console, **options: Any) -> None:
     each whether it is among those that a row may be of.
 
     With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN, or as an empty
-    text.
+    text or set.
     """
     from streamkern.estimators.loading import load_fitted
 
@@ -69,10 +69,15 @@ def predict(console: Console, **options: Any) -> None:
             f"it again without --compact."
         )
     has_levels = hasattr(model, "interval") or hasattr(model, "sets")
+    if options["interval"] is not None and options["interval"] < 0.01:
+        raise ParameterError(
+            f"--interval is in per cent, and {100 * options['interval']:g}% holds next to nothing; "
+            f"give 90 for 0.9."
+        )
     if options["interval"] is not None and (options.get("grid") or not has_levels):
         raise ParameterError(
-            "--interval is for rows that a regression or a classifier predicts, not for components "
-            "or grids; leave it out."
+            "--interval is for rows that a regression or a classifier predicts, not for boosting, "
+            "components or grids; leave it out."
         )
     if any(each.predict(console, model, options) for each in others if hasattr(each, "predict")):
         return

@@ -58,7 +58,6 @@ def ridge_path(
         sizes=sizes,
         leave_one_out=leaving,
         landmarks=moments.landmarks,
-        solve=parameters.solve,
     )
     solved = solved if completion is None else completion.completed(solved)
     n_components = len(solved.solution.coef)

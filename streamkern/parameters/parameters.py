@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, replace
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -51,8 +50,6 @@ AUTO = "auto"
 AUTO_COMPONENTS = 4096
 # The map unless another is given.
 DEFAULT_MAP = "orthogonal"
-# What solves the system that a solver holds, by values of `solver`, to which others may add.
-SOLVES = dict.fromkeys((AUTO, "direct", "cg"), "streamkern.solve.ridge.solve_ridge")
 # How the features of a sparse model are chosen.
 SPARSE_METHODS = ("forward", "lasso")
 # Of fewer rows no kernel is chosen.
@@ -103,8 +100,8 @@ class Parameters:
     )
     alphas: Any = option(
         None,
-        "What --alpha cv, guarded, gcv, evidence or loo choose from; by default 30 penalties that "
-        "follow from the features.",
+        "What a criterion of --alpha chooses from; by default 30 penalties that follow from the "
+        "features.",
         form="FLOAT[,FLOAT...]",
     )
     n_folds: int = option(5, "K of cross-validation.", name="folds")
@@ -137,7 +134,7 @@ class Parameters:
         "The D x D system, or conjugate gradients, which read the rows in every iteration and hold "
         "no such system; auto: these for more than 8,192 components, in single precision for more "
         "than 4,096 where they cost less, or where there is no room for it.",
-        choices=SOLVES,
+        choices=(AUTO, "direct", "cg"),
     )
     feature_map: str = option(
         DEFAULT_MAP,
@@ -255,11 +252,6 @@ class Parameters:
         return PenaltyOptions(self.alpha, self.alphas, self.per_target, self.one_standard_error)
 
     @property
-    def solve(self) -> Any:
-        """The function that solves the system."""
-        return resolve_name(SOLVES[self.solver])
-
-    @property
     def solves_at_once(self) -> bool:
         """Whether nothing is left to choose once the moments are there."""
         return self.penalty.is_fixed and self.sparse is None and not self.keeps_folds
@@ -275,7 +267,7 @@ class Parameters:
                 f"conjugate gradients have no D x D system, which {obstacle}; take solver 'direct' "
                 f"(--solver direct), or leave that out."
             )
-        may = obstacle is None and self.solver in (AUTO, "cg")
+        may = obstacle is None and self.solver != "direct"
         may = may and (self.solver == "cg" or "gradients" in installed())
         large = self.solver == "cg" or options.n_components > DIRECT_COMPONENTS
         return {"solves_by_passes": may and large, "may_solve_by_passes": may}

@@ -40,20 +40,14 @@ def rank_powers(predicted: Floats, ranks: Floats) -> Floats:
 
 
 def place_of_level(level: Any, levels: Floats) -> int:
-    """Return the place of a share of rows among those that are known, or raise ParameterError."""
+    """Return where a share of rows comes among those that are known, or raise ParameterError."""
     is_number = isinstance(level, (int, float, np.number)) and not isinstance(level, bool)
     if not (is_number and 0 < level < 1):
         raise ParameterError(
-            f"an interval is of a share of new targets, more than 0 and less than 1, not "
-            f"{level!r}; give 0.9 (--interval 90)."
+            f"an interval or a set is to hold a share of new targets, more than 0 and less than 1, "
+            f"not {level!r}; give 0.9 (--interval 90)."
         )
-    place = int(np.searchsorted(levels, level - 1e-9))
-    if place == len(levels):
-        raise ParameterError(
-            f"intervals of {100 * level:.6g}% need more held-out rows than the fit had, which "
-            f"tell {100 * levels[-1]:.6g}% at most; ask for that, or fit more rows."
-        )
-    return place
+    return int(np.searchsorted(levels, level - 1e-9))
 
 
 @dataclass(frozen=True)
@@ -75,7 +69,13 @@ class Intervals(Uncached):
 
     def at(self, level: Any, predictor: Predictor) -> "Interval":
         """Return intervals that hold a share of new targets, or raise ParameterError."""
-        return Interval(self, self.scores[:, place_of_level(level, self.levels)], predictor)
+        place = place_of_level(level, self.levels)
+        if place == len(self.levels):
+            raise ParameterError(
+                f"intervals of {100 * level:.6g}% need more held-out rows than the fit had, which "
+                f"tell {100 * self.levels[-1]:.6g}% at most; ask for that, or fit more rows."
+            )
+        return Interval(self, self.scores[:, place], predictor)
 
     def log_errors(self, X: Array, predicted: Floats) -> Floats:
         """Return log sigma (n, q) of rows with their predictions (n, q)."""

@@ -79,7 +79,6 @@ def solve_folds(
     sizes: Sequence[int] | None = None,
     leave_one_out: LeaveOneOutCurve | None = None,
     landmarks: LandmarkFolds | None = None,
-    solve: Any = solve_ridge,
 ) -> Solved:
     """Choose the penalty, and the number of features, from the moments of folds, and solve.
 
@@ -87,8 +86,7 @@ def solve_folds(
     """
     if options.is_fixed and (sizes is None or len(sizes) == 1):
         total = persist(delayed(FoldStatistics.total, folds, sizes and sizes[0], name="total"))
-        given = options.alpha, intercept, solve
-        return Solved(*compute(delayed(_solved, total, *given, name="solve")))
+        return Solved(*compute(delayed(_solved, total, options.alpha, intercept, name="solve")))
     if sizes is not None and len(sizes) > 1 and not options.needs_folds:
         raise ParameterError(
             "the number of components is chosen by cross-validation; take alpha 'cv' or a grid "
@@ -103,22 +101,19 @@ def solve_folds(
         size = next(each for each, (score, _) in zip(tried, scores, strict=True) if score <= most)
     alphas = size.curve.alphas[size.chosen]
     alpha = alphas if len(alphas) > 1 else float(alphas[0])
-    task: Any = _solved, size.total, alpha, intercept, solve
-    if solve is solve_ridge:  # of which the factors are there
-        task = _solved_in, size.basis, size.total, alpha
-    solution, equations = compute(delayed(*task, name="solve"))
+    solution, equations = compute(delayed(_solved_in, size.basis, size.total, alpha, name="solve"))
     return Solved(solution, equations, size, tried)
 
 
 def _solved(
-    total: FeatureSums, alpha: float | Floats, intercept: bool, solve: Any = solve_ridge
+    total: FeatureSums, alpha: float, intercept: bool
 ) -> tuple[RidgeSolution, NormalEquations]:
     def centred() -> CentredMoments:
         return total.centred(intercept=intercept)
 
     moments = centred()
     gram = kept_gram(moments)
-    solution = solve(moments, alpha, again=centred)
+    solution = solve_ridge(moments, alpha, again=centred)
     return solution, NormalEquations.of(moments, solution, gram)
 
 

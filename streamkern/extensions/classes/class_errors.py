@@ -36,6 +36,8 @@ class ScoreTable(Measure):
     weights: Floats = total("centre.size", 2, "n_bins")
     sums: Floats = total("centre.size", 2, "n_bins")
     n_rows: int = total(dtype=int)
+    # Rows that are not of the class, and those that are.
+    n_of_class: Floats = total("centre.size", 2)
 
     @property
     def n_bins(self) -> int:
@@ -50,6 +52,8 @@ class ScoreTable(Measure):
     def count(self, scores: Floats, is_class: Array, weights: Floats | None) -> None:
         """Add scores (n, q) of rows of weights (n,), each of the class of a score or not."""
         self.n_rows += len(scores)
+        of_class = np.count_nonzero(is_class, axis=0)
+        self.n_of_class += np.column_stack([len(scores) - of_class, of_class])
         B, shape = self.n_bins, self.weights.shape[1:]
         apart = scores - self.centre
         between = apart / (self.unit + np.abs(apart))

@@ -45,7 +45,6 @@ class FittedClasses(FittedModel):
     parameters: Parameters
     rule: ClassRule
     class_factors: Floats | None  # (K,), what weights of rows were multiplied by
-    sets: PredictionSets | None = None  # of a fit that held rows out
 
     classes = through("rule.classes.values", "The classes, in ascending order, (K,).")
 
@@ -86,8 +85,8 @@ class FittedClasses(FittedModel):
     def evaluate(self, source: LabelledSource) -> dict[str, Any]:
         """Compare predicted classes with labels; the baseline is always to say the commonest."""
         several: list[Any] = [self.measure()]
-        if self.sets is not None:
-            several.append(SetErrors(self.rule, self.sets.at(LEVEL)))
+        if sets := getattr(self, "sets", None):
+            several.append(SetErrors(self.rule, sets.at(LEVEL)))
         result, found = self.scored(source, Evaluation(self.predictor, *several), "evaluate")
         errors, *more = found.measures
         confusion = errors.confusion
@@ -132,7 +131,7 @@ class FittedClasses(FittedModel):
         """
         self.check_inputs(source)
         rule, known = self.rule, self.classes
-        sets = None if interval is None else known_sets(self.sets).at(interval)
+        sets = None if interval is None else known_sets(getattr(self, "sets", None)).at(interval)
         names = known  # with what stands for none at the end, if there may be
         if names.dtype.kind in "US":
             names = texts_of([*names.tolist(), ""])
@@ -187,7 +186,7 @@ class FittedClassifier(FittedClasses):
     class_weight: Any = None
     calibration: str | None = None
     loss: str = "squared"
-    sets: PredictionSets | None = None
+    sets: PredictionSets | None = None  # of a fit that held rows out
 
     predictor = through("ridge.predictor")
     columns = through("ridge.columns")

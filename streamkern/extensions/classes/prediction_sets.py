@@ -1,7 +1,7 @@
 """Prediction sets: the classes that a row may be of, by scores of rows that were held out.
 
 Class k is in the set of a row if its score is at least t_k, which a stated share of the held-out
-rows of class k reach.  So sets hold the class of new rows of every class in that share.
+rows of class k reach.  So of new rows of every class about that share has it in the set.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array, Floats, Group
-from streamkern.errors import ModelFileError
-from streamkern.extensions.classes.calibration_fit import row_weight
+from streamkern.errors import ModelFileError, ParameterError
 from streamkern.extensions.classes.class_errors import ScoreTable, is_known
 from streamkern.extensions.classes.class_rule import ClassRule, codes_of
 from streamkern.predict.evaluation import Measure
@@ -31,7 +30,8 @@ LEVEL = 0.9
 class PredictionSets:
     """Thresholds of the scores of K classes, (L, K), at the shares of rows of `LEVELS`.
 
-    Two classes have one score, which counts for the second, and its negative for the first.
+    Two classes have one score, which counts for the second, and its negative for the first.  One
+    row more is counted, of the mean weight of those of its class.
 
     Vovk, Gammerman and Shafer (2005), "Algorithmic learning in a random world", section 4.5;
     Sadinle, Lei and Wasserman (2019), "Least ambiguous set-valued classifiers with bounded error
@@ -41,34 +41,34 @@ class PredictionSets:
     thresholds: Floats
 
     @classmethod
-    def of(cls, table: ScoreTable, factors: Floats | None = None) -> "PredictionSets":
-        """Return the sets of a table of scores of held-out rows.
-
-        Factors (K,) are what weights were multiplied by, for their class.  Of a bin all scores
-        count as its lower end.
-        """
+    def of(cls, table: ScoreTable) -> "PredictionSets":
+        """Return the sets of a table of scores of held-out rows, of a bin all at its lower end."""
         places = np.linspace(-1.0, 1.0, table.n_bins + 1)[1:-1]
         apart = places / (1.0 - np.abs(places))
         ends = np.insert(table.centre[:, None] + table.unit[:, None] * apart, 0, _ALWAYS, axis=1)
-        of_class, q = table.weights[:, 1], len(table.centre)
-        if q == 1:
-            upper = -np.append(ends[0, 1:], -_ALWAYS)
-            of_class = np.array([table.weights[0, 0, ::-1], of_class[0]])
-            ends = np.array([upper[::-1], ends[0]])
-        known = np.ones(len(ends)) if factors is None else factors
-        weights = of_class.sum(axis=1)
-        a_row = known * row_weight(table.n_rows, (weights / known).sum())
+        of_class, n_rows = table.weights[:, 1], table.n_of_class[:, 1]
+        if len(table.centre) == 1:
+            # Of negative scores the bins come the other way, and begin where they ended.
+            negative = -np.append(ends[0, 1:], -_ALWAYS)
+            of_class, n_rows = table.weights[0, :, :].copy(), table.n_of_class[0]
+            of_class[0], ends = of_class[0, ::-1], np.array([negative[::-1], ends[0]])
         thresholds = np.full((len(LEVELS), len(ends)), _ALWAYS)
-        for k, each in enumerate(of_class):
-            if weights[k] > 0:
-                shares = np.cumsum(each[::-1]) / (weights[k] + a_row[k])
-                found = np.append(ends[k, ::-1], _ALWAYS)
-                thresholds[:, k] = found[np.searchsorted(shares, LEVELS - 1e-12)]
+        for k in np.flatnonzero(of_class.sum(axis=1)).tolist():
+            weight = of_class[k].sum()
+            shares = np.cumsum(of_class[k, ::-1]) / (weight + weight / n_rows[k])
+            found = np.append(ends[k, ::-1], _ALWAYS)
+            thresholds[:, k] = found[np.searchsorted(shares, LEVELS - 1e-12)]
         return cls(thresholds)
 
     def at(self, level: Any) -> "PredictionSet":
         """Return sets that hold the class of a share of new rows, or raise ParameterError."""
-        return PredictionSet(self.thresholds[place_of_level(level, LEVELS)])
+        place = place_of_level(level, LEVELS)
+        if place == len(LEVELS):
+            raise ParameterError(
+                f"sets are kept that hold up to {100 * LEVELS[-1]:g}% of new rows, not "
+                f"{100 * level:.6g}%; ask for that."
+            )
+        return PredictionSet(self.thresholds[place])
 
     @classmethod
     def restored(cls, group: Group, n_classes: int) -> "PredictionSets":
@@ -121,8 +121,8 @@ class SetErrors(Measure):
 def known_sets(sets: PredictionSets | None) -> PredictionSets:
     if sets is None:
         raise ModelFileError(
-            "prediction sets need scores of held-out rows, which a fit of classes with a "
-            "calibration keeps (and moments, boosting, other losses and older files do not); fit "
-            "again, or calibrate on rows held out."
+            "prediction sets need scores of held-out rows, which a fit to rows with calibration "
+            "'auto' keeps (and moments, rows that come and go, log losses and older files do not); "
+            "calibrate on rows held out."
         )
     return sets

@@ -94,7 +94,8 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
             The area under the curve is counted in bins; the exact one is within `auc_error` of it.
             For more than two classes it is the mean of each against the rest.  Rows of the matrix
             are classes, and columns what was predicted.  `baseline` is the `accuracy` of always
-            saying the commonest class.
+            saying the commonest class.  `sets` has the `coverage` of sets of the `level` 0.9, by
+            weight, in all and `by_class` (None of one without rows), and their mean `size`.
         """
         model = self._current_model
         return model.evaluate(model.source(*self._tables(X, y, sample_weight)))
@@ -111,7 +112,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         """Predict the rows of a source or an array into the dataset `y_pred` of a new HDF5 file.
 
         A dataset `classes` holds the classes; with `probabilities`, `y_proba` (n, K) those; with
-        `interval`, a level, `y_set` (n, K) which of them are in the sets of `predict_sets`.
+        `interval`, `y_set` (n, K), the sets of `predict_sets`.
         Returned is how many rows have no class, because `on_bad_rows` is 'skip'.
         """
         options: Any = {"skip_bad_rows": self._skips, "force": force}
@@ -200,7 +201,8 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         """Add rows to those that the model was made of, as `RandomFeatureRidge.partial_fit` does.
 
         Rows are not read again to calibrate by: the sigmoid follows from the scores of every fold
-        by the model without it, as the moments tell them, and can be coarser than that of `fit`.
+        by the model without it, as the moments tell them, and can be coarser than that of `fit`;
+        there are no prediction sets.
         `calibrate` on rows held out takes another one, until rows come or go again.
 
         `classes` (K,) are all labels that there will be; by default those of `like`, or of the
@@ -211,17 +213,19 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         return self._begin_or_grow(X, y, sample_weight, like, problem)
 
     @keeps_coordinates
-    def predict_sets(self, X: Any, level: float = 0.9) -> Any:
+    def predict_sets(self, X: Any, interval: float = 0.9) -> Any:
         """Return which classes rows may be of, (n, K) of bool; lazy for a Dask array.
 
-        Of new rows of every class, so large a share has it in its set, as held-out rows tell.  The
-        class that is predicted is in the set.  ParameterError is raised unless 0 < `level` < 1, and
-        ModelFileError of models that were fitted without a calibration on rows.
+        About the share `interval` of new rows of every class has it in its set: thresholds are of
+        rows that models without their folds scored, or after `calibrate` of the rows given there.
+        The class that is predicted is in the set, and a row without a finite score has none.
+        ParameterError is raised unless 0 < `interval` < 1, and ModelFileError by models that were
+        fitted without a calibration on rows.
 
         Vovk, Gammerman and Shafer (2005), "Algorithmic learning in a random world", section 4.5.
         """
         model = self.model_
-        sets = known_sets(model.sets).at(level)
+        sets = known_sets(model.sets).at(interval)
         return model.by_score(self._rows(X), sets.members)
 
     def calibrate(
@@ -229,8 +233,8 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
     ) -> Self:
         """Calibrate the probabilities by rows that the model was not fitted on, in one pass.
 
-        The parameter `calibration` stays as it is.  With None the model is without a calibration,
-        and no rows are read.
+        The parameter `calibration` stays as it is.  Prediction sets are of these rows then.  With
+        None the model is without a calibration and sets, and no rows are read.
         """
         model = self._current_model
         source = model.source(*self._tables(X, y, sample_weight), as_fitted=True)

@@ -47,7 +47,7 @@ def calibrated_by_folds(
     held_out = unseen_by(ridge, _folds(ridge)).held_out
     by_largest = ClassErrors(ClassRule(known.classes, PlainRule()), known.factors)
     table, errors = _measured(ridge, source, held_out, by_largest)
-    sets = PredictionSets.of(table, known.factors)
+    sets = PredictionSets.of(table)
     if ridge.moments is not None and ridge.moments.crowds and ridge.moments.completion is None:
         near = _of_neighbours(ridge, ridge.moments.sample)
         times = table.weights.sum() / near.weights.sum()
@@ -110,7 +110,7 @@ def calibrated_by_rows(
 ) -> tuple[Calibrator, PredictionSets]:
     """Return calibrator and sets of the model's scores of rows that it was not fitted on."""
     (table,), factors = _measured(ridge, source, ridge.predictor), source.encoding.factors
-    return fitted_calibrator(method, table, factors), PredictionSets.of(table, factors)
+    return fitted_calibrator(method, table, factors), PredictionSets.of(table)
 
 
 def _measured(

@@ -1,7 +1,7 @@
 """The end of a search within seconds: metrics, compared at the number of features of the fit.
 
-Rough kernels need many features, so that few of them would prefer the smooth.  Contenders have the
-length scales that their metrics were learnt with; of the best, what is near is tried as well.  Then
+Rough kernels need many features, so that few of them would prefer the smooth.  They have the length
+scales that they were learnt with; of the best, what is near is tried as well.  Then
 kernels are added, each in its own metric: what is smooth along some directions is often rough along
 others.
 """

@@ -46,7 +46,7 @@ class LearntMetric:
     # The best rounds of every map, and of plain distances, by their places; the best first.
     metrics: dict[int, MetricSettings]
     seconds: float = 0.0
-    place: int | None = 0  # of the metric that is fitted, None of plain distances
+    place: int | None = 0  # of the metric that is fitted, None of linear ridge
 
     def reported(self, report: FitReport) -> FitReport:
         """Return the report of moments with how the metric was learnt, and which round was kept."""
@@ -70,8 +70,8 @@ def learnt_metric(
 ) -> LearntMetric:
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
-    By a clock, rounds begin while there is time; then each pair has its best metric among
-    them, and there are none without time for a first round.
+    By a clock, rounds begin while there is time; then the best metric of each pair is
+    returned, and none without time for a first round.
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
     networks and backpropagation-free machine learning models".
     """

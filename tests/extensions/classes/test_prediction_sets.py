@@ -1,5 +1,6 @@
 """Prediction sets hold the class of new rows in the share that is asked for, of every class."""
 
+import dask.array as da
 import h5py
 import numpy as np
 import pytest
@@ -64,20 +65,58 @@ def test_thresholds_are_those_of_the_scores_to_a_bin():
         assert (wanted[known] - found[known, k] < width).all()
 
 
-def test_weights_count_rows_and_those_of_classes_change_nothing():
+def test_weights_of_a_class_that_are_all_alike_change_nothing():
     rng = np.random.default_rng(0)
     scores, codes = rng.standard_normal((200, 3)), rng.integers(3, size=200)
-    repeats, factors = rng.integers(1, 4, size=200), np.array([0.3, 2.0, 5.0])
 
-    def thresholds(rows, weights=None, factors=None):
+    def thresholds(weights):
         table = ScoreTable(np.zeros(3), np.ones(3))
-        table.count(scores[rows], codes[rows, None] == np.arange(3), weights)
-        return PredictionSets.of(table, factors).thresholds
+        table.count(scores, codes[:, None] == np.arange(3), weights)
+        return PredictionSets.of(table).thresholds
 
-    every, repeated = np.arange(200), thresholds(np.repeat(np.arange(200), repeats))
-    assert (thresholds(every, repeats.astype(float)) == repeated).all()
-    assert (thresholds(every, repeats * factors[codes], factors) == repeated).all()
-    assert (repeated != thresholds(every)).any()
+    usual = thresholds(None)
+    assert (thresholds(np.array([0.25, 2.0, 64.0])[codes]) == usual).all()
+    assert (thresholds(rng.integers(1, 4, size=200).astype(float)) != usual).any()
+
+
+def test_sets_are_of_the_rows_that_calibrate_and_of_none_without(tmp_path):
+    model = fitted(2000, 3)
+    X, y = labelled(4000, 3, seed=5)
+    before = model.predict_sets(X)
+    model.calibrate(X[:2000] + 0.5, y[:2000])
+    inside = held(model.predict_sets(X[2000:] + 0.5), y[2000:], model.classes_)
+    assert inside.mean() == pytest.approx(0.9, abs=0.03)
+    assert (model.predict_sets(X) != before).any()
+    model.calibrate(X, y, calibration=None)
+    with pytest.raises(ModelFileError, match="calibrate on rows held out"):
+        model.predict_sets(X)
+    assert "sets" not in model.evaluate(X, y)
+
+
+def test_rows_without_a_score_have_no_set_and_lazy_ones_the_same(tmp_path):
+    model = fitted(1000, 3, on_bad_rows="skip")
+    X, _ = labelled(50, 3, seed=6)
+    X[3, 1] = np.nan
+    sets = model.predict_sets(X)
+    assert np.flatnonzero(~sets.any(axis=1)).tolist() == [3]
+    assert (model.predict_sets(da.from_array(X, chunks=(20, 2))).compute() == sets).all()
+    model.predict_to_hdf5(X, tmp_path / "p.h5", interval=0.9)
+    with h5py.File(tmp_path / "p.h5") as file:
+        assert (file["y_set"][:] == sets).all()
+
+
+@pytest.mark.parametrize(
+    "change", [lambda t: t[:-1], lambda t: np.where(t == t[4], np.nan, t), lambda t: t[::-1]]
+)
+def test_thresholds_of_a_file_fall_and_are_as_many_as_levels(change, tmp_path):
+    path = tmp_path / "m.h5"
+    fitted(400, 3).save(path)
+    with h5py.File(path, "r+") as file:
+        changed = change(file["sets/thresholds"][:])
+        del file["sets/thresholds"]
+        file["sets/thresholds"] = changed
+    with pytest.raises(ModelFileError):
+        load(path)
 
 
 def test_of_a_class_with_few_rows_every_set_has_it():
@@ -116,5 +155,7 @@ def test_what_has_none_says_so():
             model.predict_sets(X)
     with pytest.raises(ParameterError, match="more than 0 and less than 1, not 90"):
         fitted(400, 2).predict_sets(X, 90)
+    with pytest.raises(ParameterError, match=r"hold up to 99.9% of new rows, not 99.95%"):
+        fitted(400, 2).predict_sets(X, 0.9995)
     boosted = RandomFeatureAdaBoost(n_estimators=2).fit(X, y)
     assert not hasattr(boosted, "predict_sets")
