@@ -6,7 +6,8 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
-from streamkern.choice.small_fit import SmallFit, kernels_of_map
+from streamkern.choice.cross_validated_fit import CrossValidatedFit
+from streamkern.choice.small_fit import kernels_of_map
 from streamkern.engine.scheduler import compute_all, delayed, scatter
 from streamkern.kernels import Laplacian, Matern
 from streamkern.parameters.fit_options import CHOICE_ROWS
@@ -51,7 +52,7 @@ def with_guarded_kernel(context: FitContext, summary: ColumnSummary) -> FitConte
     D = max(min(options.n_components, _COMPONENTS, m // _ROWS_A_FEATURE) // 2 * 2, 2)
     found: list[tuple[int, float, Any]] = []
     for own in kernels:
-        fit, errors = SmallFit(replace(options, kernel=own), D, m), list[float]()
+        fit, errors = CrossValidatedFit(replace(options, kernel=own), D, m), list[float]()
         while not errors or (
             len(errors) < _HALVINGS and errors[-1] <= _NEXT_TO_NOTHING * min(errors)
         ):

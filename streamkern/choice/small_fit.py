@@ -1,14 +1,9 @@
-"""A small fit: rows of a sample in few features, a grid of penalties, and errors on other rows.
-
-Sums are taken about the mean of a few rows' features.  Rows are cross-validated, and the eigenbasis
-of the sums gives the errors of the whole grid.
-"""
+"""A small fit: rows of a sample in few features, summed about the mean of those of a few rows."""
 
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,33 +12,14 @@ from streamkern._typing import Array, Floats
 from streamkern.choice.time_limit import look_at_clock
 from streamkern.engine.scheduler import scatter
 from streamkern.errors import ParameterError
-from streamkern.features import (
-    FeatureMap,
-    FromRows,
-    Identity,
-    LandmarkFolds,
-    Standardized,
-    drawn_from,
-    gram_map,
-)
+from streamkern.features import FeatureMap, FromRows, Identity, Standardized, drawn_from
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.passes.column_summary import ColumnSummary
-from streamkern.solve import Eigenbasis, decomposition_bytes
-from streamkern.solve.cross_validation import HeldOut, held_out_errors
-from streamkern.solve.penalty_curve import PenaltyCurve
-from streamkern.solve.penalty_grid import default_grid
 from streamkern.sources import Block
-from streamkern.statistics import Moments, Split, Triangle, dtype_of_features, precision_of_features
+from streamkern.statistics import Moments, dtype_of_features, precision_of_features
 
-N_FOLDS = 3
-_BLOCK_ROWS, _SHIFT_ROWS = 4096, 2048
-# Standard errors by which a mean over folds is not 0.
-_SURE = 3.0
-# Penalties on both sides of the best that are tried, of so many rows a feature and of many
-# features for every target; else all are.
-_NEAR, _ROWS_A_COMPONENT, _MANY = 2, 4, 1024
-# Square matrices that are held while a fold is scored.
-_SQUARES = 7
+# Rows of a block, and those whose mean features are subtracted.
+BLOCK_ROWS, SHIFT_ROWS = 4096, 2048
 
 
 class Sample(NamedTuple):
@@ -63,40 +39,6 @@ class Sample(NamedTuple):
         weights = None if weights is None else weights[:n_rows]
         sent = scatter(rows), scatter(summary.targets[:n_rows]), scatter(weights)
         return cls(rows, weights, *sent, clock)
-
-
-class Cost(NamedTuple):
-    """What a fit took, in seconds on the clock: the map, features and their sums, errors."""
-
-    drawing: float
-    sums: float
-    errors: float
-
-
-class Result(NamedTuple):
-    """A kernel at a length scale, and its errors on folds at the best penalty."""
-
-    kernel: Any
-    n_rows: int
-    n_components: int
-    relative_mse: float  # over the variance of the target, the mean over targets
-    standard_error: float  # across folds
-    alpha: float
-    cost: Cost = Cost(0.0, 0.0, 0.0)
-    n_folds: int = N_FOLDS
-    of_folds: Sequence[float] = ()  # relative_mse in each
-    setting: Any = None  # of a search, that was tried
-
-    def beats(self, other: "Result") -> bool:
-        """Return whether the error is smaller by a standard error, or else fold by fold.
-
-        That is by factors, since a few rows far out make the errors of their folds, and so the
-        standard error, many times larger.
-        """
-        logs = np.log(np.maximum([other.of_folds, self.of_folds], np.finfo(float).tiny))
-        less = logs[0] - logs[1]
-        by_folds = len(less) and less.mean() > _SURE * less.std(ddof=1) / np.sqrt(len(less))
-        return bool(by_folds or self.relative_mse + self.standard_error < other.relative_mse)
 
 
 class Landmarks(NamedTuple):
@@ -131,53 +73,6 @@ class SmallFit:
         rows = inner.chosen(*self._fitted(X, weights))
         return Landmarks(rows, time.perf_counter() - begun)
 
-    def cross_validated(  # noqa: PLR0917  rows, and how they are left out
-        self,
-        kernel: Any,
-        X: Array,
-        y: Floats,
-        weights: Floats | None = None,
-        folds: Array | None = None,
-        is_guarded: bool = False,
-        landmarks: Landmarks | None = None,
-    ) -> Result:
-        """Leave out each fold in turn, at the penalties of the grid that matter.
-
-        Guarded errors are those between neighbours, at penalties that the folds guard.
-        """
-        fit = self if landmarks is None else replace(self, landmarks=landmarks)
-        if folds is None:
-            cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)[1:]
-            folds = np.searchsorted(cuts, np.arange(len(y)), side="right")
-        places = [np.flatnonzero(folds == number) for number in np.unique(folds)]
-        begun = time.perf_counter() - (fit.landmarks.seconds if fit.landmarks else 0.0)
-        drawn = fit.drawn(kernel, X, weights)
-        made, summed = time.perf_counter(), gram_map(drawn)
-        # Sums that are turned lose digits at long length scales, which may look like small errors.
-        empty = empty_moments(
-            summed, X, y.shape[1], self.options.precision if summed is drawn else "double"
-        )
-        sums = [empty.zero() for _ in places]
-        for fold, mine in zip(sums, places, strict=True):
-            fold.update(blocks(X, y, weights, mine))
-        ended = time.perf_counter()
-        look_at_clock()
-        sums = [fold.solvable() for fold in sums]
-        total, intercept = reduce(Moments.merge, sums), self.options.fit_intercept
-        basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
-        spans: list[Any] = [None] * len(sums)
-        dealt = LandmarkFolds.of(drawn, X, folds) if is_guarded else None
-        if dealt is not None:
-            spans = [dealt.span_without(fold, len(basis.vectors)) for fold in np.unique(folds)]
-        splits = [Split(fold, span=span) for fold, span in zip(sums, spans, strict=True)]
-        curve = curve_of(basis, total, splits, is_guarded=is_guarded)
-        best = curve.choose()
-        score, error = curve.combined(best)
-        cost = Cost(made - begun, ended - made, time.perf_counter() - ended)
-        of_folds = [] if is_guarded else curve.fold_errors(best).tolist()
-        sizes, alpha = (total.n_rows, self.n_components), float(curve.alphas[best[0]])
-        return Result(kernel, *sizes, score, error, alpha, cost, len(sums), of_folds)
-
     def _map(self, kernel: Any) -> FeatureMap:
         if self.options.is_identity:
             return Identity()
@@ -200,57 +95,19 @@ class SmallFit:
 
 def blocks(X: Array, y: Floats, weights: Floats | None, places: Array) -> Iterator[Block]:
     """Yield the rows at some places, some at a time."""
-    for start in range(0, len(places), _BLOCK_ROWS):
+    for start in range(0, len(places), BLOCK_ROWS):
         look_at_clock()
-        rows = places[start : start + _BLOCK_ROWS]
+        rows = places[start : start + BLOCK_ROWS]
         yield Block(X[rows], y[rows], int(rows[0]), None if weights is None else weights[rows])
 
 
 def empty_moments(feature_map: FeatureMap, X: Array, n_targets: int, precision: str) -> Moments:
     """Return the moments of no rows, about the mean of features of the first."""
-    shape = min(len(X), _SHIFT_ROWS), feature_map.n_components
+    shape = min(len(X), SHIFT_ROWS), feature_map.n_components
     some = np.empty(shape, dtype_of_features(precision))
     feature_map.evaluate(X[: len(some)], some)
     shift, precise = some.mean(axis=0, dtype=float), precision_of_features(precision)
     return Moments(feature_map, n_targets, precision=precise, feature_shift=shift)
-
-
-def curve_of(
-    basis: Eigenbasis, total: Moments, splits: Sequence[Split], *, is_guarded: bool
-) -> PenaltyCurve:
-    """Return the errors of penalties about the best, from where robust GCV is least.
-
-    Small ones take longest, and are mostly far from it; errors of others are infinite.  Of few
-    rows, which say too little of where to begin, of few features and of a guarded choice all are
-    tried.
-    """
-    alphas, D, q = default_grid(basis.spectrum), total.feature_map.n_components, total.n_targets
-    best, reach = 0, len(alphas)
-    # Of many targets all penalties are solved for by one decomposition.
-    if not (is_guarded or q * _MANY > D or total.n_rows < _ROWS_A_COMPONENT * D):
-        (start,) = PenaltyCurve.of_spectrum("gcv", alphas, basis.spectrum).choose()
-        best, reach = int(start), _NEAR
-    known, sse = set[int](), np.full((len(splits), len(alphas), q), np.inf)
-    while new := [i for i in range(len(alphas)) if abs(i - best) <= reach and i not in known]:
-        made = list[HeldOut]()
-        for split, errors in zip(splits, sse, strict=True):
-            look_at_clock()
-            one = held_out_errors(basis, total, split, alphas[new])
-            errors[new] = one.sse
-            made.append(one._replace(sse=errors))
-        known.update(new)
-        curve = PenaltyCurve.of_folds(alphas, made, np.ones(q))
-        best = int(curve.choose()[0])
-    return curve.guarded(basis.spectrum, made) if is_guarded else curve
-
-
-def fit_bytes(
-    n_rows: int, n_features: int, n_components: int, itemsize: int, n_folds: int = N_FOLDS
-) -> int:
-    m, p, D = n_rows, n_features, n_components
-    rows = itemsize * (m * p + (_BLOCK_ROWS + _SHIFT_ROWS + D) * D)
-    sums = (n_folds + 2) * 8 * Triangle.size(D)
-    return int(rows + sums + decomposition_bytes(D) + 8 * _SQUARES * D**2)
 
 
 def kernels_of_map(kernels: Sequence[Any], options: FitOptions, n_features: int) -> list[Any]:

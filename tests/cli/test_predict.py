@@ -89,7 +89,10 @@ def test_intervals_are_written_evaluated_and_refused_in_one_sentence():
     assert re.search(r"90% intervals hold .*\n.*tenth \d+ of 10.*the worst", printed)
     for text, why in (
         ("predict m.h5 test.h5 --out q.h5 --interval 100", "--interval 90"),
-        ("predict m.h5 --grid 2,2,2 --out q.h5 --interval 90", "not for boosting, components or grids"),
+        (
+            "predict m.h5 --grid 2,2,2 --out q.h5 --interval 90",
+            "not for boosting, components or grids",
+        ),
         ("fit train.h5 --out n.h5 --range 5", "--range must be two numbers"),
         ("fit train.h5 --out n.h5 --range 0,x", "--range must be two numbers"),
         ("fit train.h5 --out n.h5 --range 0,1e-9", "not all in --range"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from streamkern.choice.small_fit import Result
+from streamkern.choice.cross_validated_fit import Result
 from streamkern.choice.time_limit import TimeLimit
 from streamkern.errors import ParameterError
 from streamkern.extensions.search.settings import ADDED

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamkern.choice.small_fit import Result, fit_bytes
+from streamkern.choice.cross_validated_fit import Result, fit_bytes
 from streamkern.choice.time_limit import TimeLimit
 from streamkern.extensions.search.budget import A_TRIAL
 from streamkern.extensions.search.search import Search

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamkern.choice.small_fit import Result
+from streamkern.choice.cross_validated_fit import Result
 from streamkern.extensions.search.search import Search
 from streamkern.extensions.search.settings import Setting, beyond, near, sober
 from streamkern.parameters.cost_estimate import fit_flops, rough_flops_per_second

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamkern._typing import Array
-from streamkern.choice.small_fit import N_FOLDS, Result, SmallFit, fit_bytes
+from streamkern.choice.cross_validated_fit import N_FOLDS, CrossValidatedFit, Result, fit_bytes
 from streamkern.choice.time_limit import TimeLimit
 from streamkern.engine.scheduler import scatter
 from streamkern.extensions.search.budget import Clock, run_in_time
@@ -146,12 +146,14 @@ class Search:
             tell_of_job("tried", setting=tried, error=float(np.sqrt(each.relative_mse)))
         return made
 
-    def _fit(self, setting: Setting, n_components: int) -> SmallFit:
+    def _fit(self, setting: Setting, n_components: int) -> CrossValidatedFit:
         own = replace(self.options, kernel=setting.tried, feature_map=setting.feature_map)
-        return SmallFit(own, self._n_inputs if own.is_identity else n_components, self.n_rows)
+        return CrossValidatedFit(
+            own, self._n_inputs if own.is_identity else n_components, self.n_rows
+        )
 
     def _find_landmarks(
-        self, fits: dict[int, SmallFit], n_components: int, limit: TimeLimit, at_once: int
+        self, fits: dict[int, CrossValidatedFit], n_components: int, limit: TimeLimit, at_once: int
     ) -> None:
         """Find landmarks of settings that have none yet, once for all length scales."""
         wanted = {}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamkern.choice.small_fit import Result
+from streamkern.choice.cross_validated_fit import Result
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import check_choice
 from streamkern.features import FAMILIES

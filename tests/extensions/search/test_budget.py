@@ -15,10 +15,10 @@ from naive import quick
 from scipy import sparse
 
 from streamkern import Gaussian, Laplacian, RandomFeatureRidge
-from streamkern.choice import small_fit
+from streamkern.choice import cross_validated_fit
+from streamkern.choice.cross_validated_fit import N_FOLDS, Cost, CrossValidatedFit, Result
 from streamkern.choice.held_out_fit import HeldOutFit
 from streamkern.choice.input_weights import weights_by_descent
-from streamkern.choice.small_fit import N_FOLDS, Cost, Result, SmallFit
 from streamkern.errors import ParameterError
 from streamkern.extensions.search.budget import A_TRIAL, Budget, Clock, direct_seconds, run_in_time
 from streamkern.extensions.search.search import configurations
@@ -88,7 +88,7 @@ def test_what_is_no_budget_is_refused(text):
 
 def test_a_budget_in_seconds_stops_the_search(monkeypatch):
     clock = [0.0]  # of our own: every trial takes a second, whatever its size
-    attempt = SmallFit.cross_validated
+    attempt = CrossValidatedFit.cross_validated
 
     def timed(*arguments):
         clock[0] += 1.0
@@ -97,7 +97,7 @@ def test_a_budget_in_seconds_stops_the_search(monkeypatch):
     monkeypatch.setattr("streamkern.extensions.search.budget.perf_counter", lambda: clock[0])
     ours = SimpleNamespace(perf_counter=lambda: clock[0])
     monkeypatch.setattr("streamkern.extensions.search.tuned_fit.time", ours)
-    monkeypatch.setattr(SmallFit, "cross_validated", timed)
+    monkeypatch.setattr(CrossValidatedFit, "cross_validated", timed)
     given = {"scale": "robust", "metric": np.eye(P), "precision": "double"}
     report = ridge(**given).tune(*rows(), budget="12s").report_
     # As many run at a time as there are threads, and the last ones are stopped.
@@ -107,7 +107,7 @@ def test_a_budget_in_seconds_stops_the_search(monkeypatch):
 
 @pytest.mark.parametrize(
     "slow",
-    [SmallFit.cross_validated, HeldOutFit.held_out, weights_by_descent],
+    [CrossValidatedFit.cross_validated, HeldOutFit.held_out, weights_by_descent],
     ids=attrgetter("__name__"),
 )
 def test_a_trial_that_is_running_stops_where_what_is_left_is_for_the_fit(slow):
@@ -125,7 +125,7 @@ def test_a_trial_that_is_running_stops_where_what_is_left_is_for_the_fit(slow):
     elif slow is HeldOutFit.held_out:
         call = "try", slow, HeldOutFit.of(options, plain, len(X)), own, X, y[:, None]
     else:
-        call = "try", slow, SmallFit(options, 64, len(X)), own, X, y[:, None]
+        call = "try", slow, CrossValidatedFit(options, 64, len(X)), own, X, y[:, None]
     with dask.config.set(num_workers=1):
         (whole,) = run_in_time(Clock(1000.0, 0.0, (2.0, 1.0), now), [call], 1.0)
         assert whole is not None
@@ -137,7 +137,7 @@ def test_a_trial_that_is_running_stops_where_what_is_left_is_for_the_fit(slow):
 
 def test_a_search_ends_in_time_though_a_trial_takes_longer_than_those_before(monkeypatch):
     times, cost = [0.0], iter([1.0] * N_FOLDS + [5.0] * 99)
-    blocks = small_fit.blocks
+    blocks = cross_validated_fit.blocks
 
     def timed(*arguments):
         for block in blocks(*arguments):
@@ -147,7 +147,7 @@ def test_a_search_ends_in_time_though_a_trial_takes_longer_than_those_before(mon
     monkeypatch.setattr("streamkern.extensions.search.budget.perf_counter", lambda: times[0])
     ours = SimpleNamespace(perf_counter=lambda: times[0])
     monkeypatch.setattr("streamkern.extensions.search.tuned_fit.time", ours)
-    monkeypatch.setattr(small_fit, "blocks", timed)
+    monkeypatch.setattr(cross_validated_fit, "blocks", timed)
     given = {"scale": "robust", "metric": np.eye(P), "precision": "double"}
     with dask.config.set(num_workers=1):
         report = ridge(**given).tune(*rows(), budget="12s").report_

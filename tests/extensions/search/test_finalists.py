@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from streamkern import RandomFeatureClassifier, RandomFeatureRidge, load
+from streamkern.choice.cross_validated_fit import Result
 from streamkern.choice.held_out_fit import HeldOutFit
-from streamkern.choice.small_fit import Result
 from streamkern.errors import StreamkernWarning
 from streamkern.estimators.problems import Regression
 from streamkern.extensions.search import metric_beginnings, metric_learning, metric_rounds

@@ -11,9 +11,9 @@ from harvests import same_bits
 
 import streamkern
 from streamkern import Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
-from streamkern.choice import small_fit
+from streamkern.choice import cross_validated_fit
+from streamkern.choice.cross_validated_fit import CrossValidatedFit, Result
 from streamkern.choice.held_out_fit import far_steps
-from streamkern.choice.small_fit import Result, SmallFit
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
 from streamkern.parameters.fit_options import _LARGE_SAMPLE, large_sample
@@ -168,7 +168,7 @@ def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monke
     def no_pass(rows, *rest, **named):
         raise RuntimeError(rows.options.kernel.length_scale)
 
-    monkeypatch.setattr(SmallFit, "cross_validated", never_mind)
+    monkeypatch.setattr(CrossValidatedFit, "cross_validated", never_mind)
     monkeypatch.setattr("streamkern.fit.sum_features", no_pass)
     with dask.config.set(scheduler="synchronous"), pytest.raises(RuntimeError) as caught:
         ridge(n_components=D, kernel=Gaussian(8.0)).tune(*smooth(100))
@@ -367,7 +367,7 @@ def test_a_cluster_changes_no_bit(here, external_scheduler):
 def tried(X, y, kernel, D, factors, **options):
     model = ridge(kernel=kernel, n_components=D, precision="double", **options)
     fit_options = Parameters.of(model).pass_options()
-    fit = SmallFit(replace(fit_options, n_folds=1), D, len(X))
+    fit = CrossValidatedFit(replace(fit_options, n_folds=1), D, len(X))
     return [fit.cross_validated(kernel.stretched(factor), X, y) for factor in factors]
 
 
@@ -428,19 +428,21 @@ def test_length_scales_far_from_that_of_a_tight_cluster_are_tried():
 def test_of_many_features_penalties_near_the_best_are_enough(monkeypatch):
     X, y = smooth(q=1)
     parameters = Parameters(kernel=Matern(1.5, nu=2.5), precision="double")
-    tried, errors_of = [], small_fit.held_out_errors
+    tried, errors_of = [], cross_validated_fit.held_out_errors
     monkeypatch.setattr(
-        small_fit, "held_out_errors", lambda *some: (tried.append(some[-1]), errors_of(*some))[1]
+        cross_validated_fit,
+        "held_out_errors",
+        lambda *some: (tried.append(some[-1]), errors_of(*some))[1],
     )
 
     def attempt():
         tried.clear()
-        fit = SmallFit(parameters.pass_options(), 100, len(X))
+        fit = CrossValidatedFit(parameters.pass_options(), 100, len(X))
         made = fit.cross_validated(parameters.kernel, X, y)
         return made, sum(map(len, tried)) / 3
 
     expected, every = attempt()
-    monkeypatch.setattr(small_fit, "_MANY", 2)
+    monkeypatch.setattr(cross_validated_fit, "_MANY", 2)
     found, few = attempt()
     assert few < every == 30
     assert found.alpha == expected.alpha
