@@ -1,4 +1,4 @@
-"""A small fit that is cross-validated: an eigenbasis of its sums has the errors of all penalties."""
+"""A cross-validated small fit: an eigenbasis of the sums has the errors of all penalties."""
 
 import time
 from collections.abc import Sequence
