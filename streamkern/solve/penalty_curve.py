@@ -128,8 +128,7 @@ class PenaltyCurve:
 
         Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", 7.10.
         """
-        scores = self._combined(self.scores, per_target=per_target)
-        errors = self.standard_errors(per_target=per_target)
+        scores, errors = self._combined(self.scores, per_target=per_target), None
         if self.near is not None:
             mean = self._combined(self.mse_of_mean, per_target=per_target)
             allowed = scores <= _GUARD * np.maximum(scores.min(axis=0), mean)
@@ -137,6 +136,7 @@ class PenaltyCurve:
             scores, errors = np.where(allowed, near, np.inf), near * self.near_spread
         best: Array = scores.argmin(axis=0)
         if one_standard_error:
+            errors = self.standard_errors(per_target=per_target) if errors is None else errors
             if errors is None:
                 raise ParameterError(
                     f"the one-standard-error rule needs folds, but the criterion is "
