@@ -153,6 +153,7 @@ def curve_of(
 def fit_bytes(
     n_rows: int, n_features: int, n_components: int, itemsize: int, n_folds: int = N_FOLDS
 ) -> int:
+    """Return the bytes that a fit to rows of a sample takes, by its sizes and those of features."""
     m, p, D = n_rows, n_features, n_components
     rows = itemsize * (m * p + (BLOCK_ROWS + SHIFT_ROWS + D) * D)
     sums = (n_folds + 2) * 8 * Triangle.size(D)

@@ -26,7 +26,7 @@ from streamkern.models.report_facts import facts_of, kernel_facts, sizes_as_dict
 from streamkern.parameters.fit_report import FitReport, with_seconds
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.passes.column_summary import block_of
-from streamkern.predict.deviation import without_rows
+from streamkern.predict.deviation import predicted_in_turn
 from streamkern.predict.evaluation import as_stored
 from streamkern.predict.interval_fit import fitted_intervals
 from streamkern.predict.intervals import Intervals
@@ -182,9 +182,7 @@ def _intervals(
     rows = block_of(sample)
     with blas_threads(1):
         if in_turn:
-            given = predictor.feature_map, solved.equations, rows.X, sample.weights
-            fitted = predictor.linear.predict(rows.X).reshape(rows.y.shape)
-            predicted = rows.y - (rows.y - fitted) / without_rows(*given)[0]
+            predicted = predicted_in_turn(predictor, solved.equations, rows)
             np.clip(predicted, *(predictor.limits or (-np.inf, np.inf)), out=predicted)
         else:
             predicted = np.full(rows.y.shape, np.nan)

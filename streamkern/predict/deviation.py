@@ -9,7 +9,7 @@ from streamkern._typing import Array, Floats
 from streamkern.features import FeatureMap, kernel_diagonal, uncombined
 from streamkern.features.base import cached_slices
 from streamkern.predict.evaluation import Measure
-from streamkern.predict.predictor import Uncached
+from streamkern.predict.predictor import Predictor, Uncached
 from streamkern.solve import Cholesky, NormalEquations, decomposed
 from streamkern.solve.solution import are_below, are_kept
 from streamkern.sources import Block
@@ -180,6 +180,13 @@ def without_rows(
     # What the other rows do not tell of this one is added to what all leave open.
     variance = 1.0 + variances + equations.row_weight * leverages * (1.0 / spare - 1.0)
     return spare, np.sqrt(equations.noise_variance * variance)
+
+
+def predicted_in_turn(predictor: Predictor, equations: NormalEquations, rows: Block) -> Floats:
+    """Return predictions (n, q) of rows of the fit, each by the model without it."""
+    fitted = predictor.linear.predict(rows.X).reshape(rows.y.shape)
+    spare, _ = without_rows(predictor.feature_map, equations, rows.X, rows.each_weight())
+    return rows.y - (rows.y - fitted) / spare
 
 
 class Largest(Sums):

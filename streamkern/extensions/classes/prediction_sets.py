@@ -119,6 +119,7 @@ class SetErrors(Measure):
 
 
 def known_sets(sets: PredictionSets | None) -> PredictionSets:
+    """Return the sets of a model, or raise ModelFileError if it has none."""
     if sets is None:
         raise ModelFileError(
             "prediction sets need scores of held-out rows, which a fit to rows with calibration "

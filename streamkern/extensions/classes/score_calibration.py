@@ -20,7 +20,7 @@ from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import scored
 from streamkern.passes.column_summary import block_of
-from streamkern.predict.deviation import without_rows
+from streamkern.predict.deviation import predicted_in_turn
 from streamkern.predict.evaluation import Evaluation, FoldPredictors, Measure
 from streamkern.predict.predictor import RowFunction
 from streamkern.runtime.threads import blas_threads
@@ -59,10 +59,8 @@ def calibrated_by_folds(
 def _of_neighbours(ridge: FittedRidge, sample: Any) -> ScoreTable:
     """Return the table of scores of sampled rows, each by the model without it alone."""
     rows, table = block_of(sample.first(_NEIGHBOURS)), ScoreTable(*_reach(ridge))
-    fitted = ridge.predictor.linear.predict(rows.X).reshape(rows.y.shape)
     with blas_threads(1):  # the calibrator is part of the result
-        given = ridge.feature_map, ridge.normal_equations, rows.X, rows.each_weight()
-        table.add(rows, rows.y - (rows.y - fitted) / without_rows(*given)[0])
+        table.add(rows, predicted_in_turn(ridge.predictor, ridge.normal_equations, rows))
     return table
 
 
