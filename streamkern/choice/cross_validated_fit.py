@@ -19,18 +19,20 @@ from streamkern.choice.small_fit import (
 )
 from streamkern.choice.time_limit import look_at_clock
 from streamkern.features import LandmarkFolds, gram_map
+from streamkern.parameters.fit_options import has_few_rows
 from streamkern.solve import Eigenbasis, decomposition_bytes
 from streamkern.solve.cross_validation import HeldOut, held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solve.penalty_errors import leave_one_out_scores
 from streamkern.solve.penalty_grid import default_grid
 from streamkern.statistics import Moments, Split, Triangle
 
 N_FOLDS = 3
 # Standard errors by which a mean over folds is not 0.
 _SURE = 3.0
-# Penalties on both sides of the best that are tried, of so many rows a feature and of many
-# features for every target; else all are.
-_NEAR, _ROWS_A_COMPONENT, _MANY = 2, 4, 1024
+# Penalties on both sides of the best that are tried, of rows that are not few and of many features
+# for every target; else all are.
+_NEAR, _MANY = 2, 1024
 # Square matrices that are held while a fold is scored.
 _SQUARES = 7
 
@@ -108,11 +110,13 @@ class CrossValidatedFit(SmallFit):
         total, intercept = reduce(Moments.merge, sums), self.options.fit_intercept
         basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
         spans: list[Any] = [None] * len(sums)
-        dealt = LandmarkFolds.of(drawn, X, folds) if is_guarded else None
+        few = has_few_rows(len(y), self.n_components)
+        dealt = LandmarkFolds.of(drawn, X, folds) if is_guarded or few else None
         if dealt is not None:
             spans = [dealt.span_without(fold, len(basis.vectors)) for fold in np.unique(folds)]
         splits = [Split(fold, span=span) for fold, span in zip(sums, spans, strict=True)]
-        curve = curve_of(basis, total, splits, is_guarded=is_guarded)
+        every = blocks(X, y, weights, np.arange(len(y))) if few else None
+        curve = curve_of(basis, total, splits, every, is_guarded=is_guarded)
         best = curve.choose()
         score, error = curve.combined(best)
         cost = Cost(made - begun, ended - made, time.perf_counter() - ended)
@@ -122,18 +126,23 @@ class CrossValidatedFit(SmallFit):
 
 
 def curve_of(
-    basis: Eigenbasis, total: Moments, splits: Sequence[Split], *, is_guarded: bool
+    basis: Eigenbasis,
+    total: Moments,
+    splits: Sequence[Split],
+    rows: Any = None,
+    *,
+    is_guarded: bool,
 ) -> PenaltyCurve:
     """Return the errors of penalties about the best, from where robust GCV is least.
 
     Small ones take longest, and are mostly far from it; errors of others are infinite.  Of few
     rows, which say too little of where to begin, of few features and of a guarded choice all are
-    tried.
+    tried.  The rows of a guarded choice are given where they are few.
     """
     alphas, D, q = default_grid(basis.spectrum), total.feature_map.n_components, total.n_targets
     best, reach = 0, len(alphas)
     # Of many targets all penalties are solved for by one decomposition.
-    if not (is_guarded or q * _MANY > D or total.n_rows < _ROWS_A_COMPONENT * D):
+    if not (is_guarded or q * _MANY > D or has_few_rows(total.n_rows, D)):
         (start,) = PenaltyCurve.of_spectrum("gcv", alphas, basis.spectrum).choose()
         best, reach = int(start), _NEAR
     known, sse = set[int](), np.full((len(splits), len(alphas), q), np.inf)
@@ -147,7 +156,10 @@ def curve_of(
         known.update(new)
         curve = PenaltyCurve.of_folds(alphas, made, np.ones(q))
         best = int(curve.choose()[0])
-    return curve.guarded(basis.spectrum, made) if is_guarded else curve
+    if not is_guarded:
+        return curve
+    near = None if rows is None else leave_one_out_scores(total, basis, alphas, rows)
+    return curve.guarded(basis.spectrum, made, near)
 
 
 def fit_bytes(

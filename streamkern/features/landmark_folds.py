@@ -27,6 +27,16 @@ class LandmarkFolds(NamedTuple):
             return None
         return cls(inner, folds[cKDTree(rows).query(inner.similarities.landmarks)[1]])
 
+    @classmethod
+    def restored(cls, feature_map: Any, folds: Array, n_folds: int) -> Self:
+        """Return those of a map again, or raise ValueError unless they are its landmarks'."""
+        inner = innermost(solve_map(feature_map)[0])
+        if not isinstance(inner, Nystroem) or len(folds) != len(inner.similarities.landmarks):
+            raise ValueError(f"folds of {len(folds):,} landmarks of another map")
+        if folds.min() < -1 or folds.max() >= n_folds:
+            raise ValueError(f"landmarks of other folds than {n_folds}")
+        return cls(inner, folds)
+
     def span_without(self, fold: int, n_components: int) -> Floats | None:
         """Return what the first landmarks span without those of a fold, None if all are."""
         left_out = self.folds[:n_components] == fold

@@ -6,7 +6,9 @@ from typing import Any
 
 from streamkern.engine.scheduler import scatter
 from streamkern.models.data_moments import DataMoments
+from streamkern.parameters.fit_options import has_few_rows
 from streamkern.parameters.parameters import Parameters
+from streamkern.passes.column_summary import block_of
 from streamkern.registry import extension
 from streamkern.solvers.fold_solution import Solved, nested_sizes, solve_folds
 from streamkern.solvers.leave_one_out import LeaveOneOutPass
@@ -50,14 +52,18 @@ def ridge_path(
     # Where rows crowd, folds guard the penalty.
     penalty = parameters.penalty
     penalty = penalty.guarded() if moments.crowds else penalty
-    completion = moments.completion
+    completion, sample, rows = moments.completion, moments.sample, None
+    few = has_few_rows(moments.n_rows, D)
+    if few and penalty.is_guarded and sample is not None and len(sample.X) == moments.n_rows:
+        rows = block_of(sample)
     solved = solve_folds(
         folds,
         penalty if completion is None else completion.penalty,
         intercept=parameters.fit_intercept,
         sizes=sizes,
         leave_one_out=leaving,
-        landmarks=moments.landmarks,
+        landmarks=moments.landmarks if few or penalty.is_guarded else None,
+        rows=rows,
     )
     solved = solved if completion is None else completion.completed(solved)
     n_components = len(solved.solution.coef)

@@ -35,11 +35,10 @@ def sum_features(
     report |= {"metric": metric} | sums.facts
     if learnt is not None:
         report = learnt.reported(report)
-    folds, landmarks = context.fold_rule, None
-    if context.crowding is not None or (context.penalty and context.penalty.is_guarded):
-        rows = standardizer_of(feature_map)(summary.sample.X)
-        landmarks = LandmarkFolds.of(feature_map, rows, folds.of(block_of(summary.sample)))
-    sampled = not source.sparse_row_bytes
+    folds, landmarks, sampled = context.fold_rule, None, not source.sparse_row_bytes
+    if sampled and folds.n_folds > 1:
+        rows, numbers = standardizer_of(feature_map)(summary.sample.X), folds.of_tests()
+        landmarks = LandmarkFolds.of(feature_map, rows, numbers.of(block_of(summary.sample)))
     how = feature_map, kernel, summary.sample
     return DataMoments(
         folds=sums.folds,

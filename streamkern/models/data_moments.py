@@ -45,7 +45,7 @@ class DataMoments:
     index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
     n_threads: int | None = None  # tasks of a process that were planned to run at a time
     crowds: bool = False  # whether rows do, so that folds guard the penalty
-    landmarks: LandmarkFolds | None = None  # there, if features are made of these
+    landmarks: LandmarkFolds | None = None  # if features are made of these
     completion: Completion | None = None  # after conjugate gradients
     support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone
     sample: RowSample | None = None  # of the rows, until rows come or go; not saved

@@ -24,7 +24,7 @@ from streamkern._typing import Group
 from streamkern._version import __version__
 from streamkern.errors import OverflowedError
 from streamkern.errors.checks import is_integer
-from streamkern.features import LEVELS
+from streamkern.features import LEVELS, LandmarkFolds
 from streamkern.features.metric import checked_metric, described_metric, with_metric
 from streamkern.models.feature_rounding import USUAL_ROUNDING
 from streamkern.models.fitted_model import described_kernel, restored_kernel
@@ -66,6 +66,7 @@ def write_moments(path: str | Path, moments: "DataMoments", *, force: bool) -> N
         "options": options.parameters() | described | {"metric": described_metric(options.metric)},
         "kernel": described_kernel(moments.kernel),
         "flat": moments.flat,
+        "crowds": moments.crowds,
         "report": moments.report,
         "streamkern": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -80,6 +81,8 @@ def write_moments(path: str | Path, moments: "DataMoments", *, force: bool) -> N
         "folds": {str(i): _sums_of(part.with_gram()) for i, part in parts},
         "index": {"hashes": index.hashes, "folds": index.labels},
     }
+    if moments.landmarks is not None:
+        arrays["landmarks"] = {"folds": moments.landmarks.folds}
     write_card(path, MOMENTS, card, arrays, force=force)
 
 
@@ -105,10 +108,20 @@ def read_moments(path: str | Path, *, with_folds: bool) -> dict[str, Any]:
             "index": index,
             "columns": columns,
             "n_rows": report["rows"],
+            "crowds": bool(card.get("crowds")),
+            "landmarks": _restored_landmarks(file, folds),
             "encoding": encoding_in(report) or NUMBERS,
             "feature_rounding": report.get("feature_rounding", USUAL_ROUNDING),
             "weight_unit": report.get("weight_unit"),
         }
+
+
+def _restored_landmarks(file: Group, folds: FoldStatistics) -> LandmarkFolds | None:
+    """Return the folds of landmarks, which files of other maps and of earlier versions lack."""
+    if "landmarks" not in file:
+        return None
+    found = finite_array(file["landmarks"], "folds", kinds="i")
+    return LandmarkFolds.restored(folds.empty.feature_map, found, folds.rule.n_folds)
 
 
 def _sums_of(part: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamkern.errors.formatting import listed
+from streamkern.parameters.fit_options import has_few_rows
 from streamkern.parameters.fit_report import FitReport
 from streamkern.registry import rows_of
 from streamkern.runtime.memory import in_words
@@ -91,7 +92,8 @@ def unit_of(report: FitReport) -> str:
 
 def _cross_validated(report: FitReport, number: Number) -> str:
     few = report["feature_map"] == "nystroem" and report["rows"] < _FEW_ROWS
-    few &= not report.get("crowding")  # whose folds have no landmarks of their own
+    # Folds of these have no landmarks of their own.
+    few &= not (report.get("crowding") or has_few_rows(report["rows"], report["n_components"]))
     known = report["cv_rmse"] is not None and report.get("alpha_curve") is not None
     more = "; of few rows up to 5% too small, as landmarks are chosen among those left out, too"
     return number(report["cv_rmse"]) + more * (few and known)

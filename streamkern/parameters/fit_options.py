@@ -49,6 +49,8 @@ DIRECT_COMPONENTS = 8192
 SAMPLE_ROWS, CHOICE_ROWS = 2048, 4096
 # The bytes of a sample that something is made from or learnt on, and its rows.
 _SAMPLE_BYTES, _FEWEST_ROWS, _LARGE_SAMPLE = 128 << 20, 256, 16384
+# Rows a feature below which they are few.
+_FEW_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -299,6 +301,11 @@ def span(gap: float | str) -> float:
 
 # Of the options, what parameters say and files hold.
 GIVEN = tuple(each.name for each in fields(FitOptions) if each.name != "chooses_kernel")
+
+
+def has_few_rows(n_rows: int, n_components: int) -> bool:
+    """Say whether rows are so few that some of the features are of single ones of them."""
+    return n_rows < _FEW_ROWS * n_components
 
 
 def large_sample(n_columns: int) -> int:

@@ -45,16 +45,21 @@ class PenaltyCurve:
         scores, scale = sse.sum(axis=0) / weights.sum(), _scale(target_variance)
         return cls("cv", alphas, scores, scale, sse / weights[:, None, None])
 
-    def guarded(self, spectrum: Spectrum, folds: Sequence[HeldOut]) -> Self:
+    def guarded(
+        self, spectrum: Spectrum, folds: Sequence[HeldOut], near: Floats | None = None
+    ) -> Self:
         """Return the curve of folds for a choice by GCV that these guard.
 
         Folds of regions tell what is predicted where no rows are, and alone would smooth away what
         neighbours tell.  GCV tells the error between neighbours, and alone takes penalties at which
         predictions swing where no rows are.  So GCV chooses among the penalties whose error on the
-        folds is at most that of the mean of the other folds, or the least of all.
+        folds is at most that of the mean of the other folds, or the least of all.  GCV takes all
+        leverages for their mean, which those of few rows are far from: `near` (A, q) is the mean
+        squared errors of such rows without themselves.
         """
         counted, sse = spectrum.counting_rows(), sum(fold.sse_of_mean for fold in folds)
-        near = counted.gcv(self.alphas / spectrum.row_weight)
+        if near is None:
+            near = counted.gcv(self.alphas / spectrum.row_weight)
         of_mean: Any = sse / sum(fold.weight for fold in folds)
         spread = float(np.sqrt(2.0 / counted.weight))
         return replace(self, near=near, near_spread=spread, mse_of_mean=of_mean)
@@ -152,13 +157,14 @@ class PenaltyCurve:
     def combined(self, chosen: Array) -> tuple[float, float]:
         """Return the mean score of the targets at the chosen penalties, and its standard error.
 
-        Of a guarded choice it is the error between neighbours, whose standard error is not known.
+        Of a guarded choice it is the error between neighbours.
         """
-        scores = self.at(chosen)
         if self.near is not None:
             scores = self.near[chosen, np.arange(self.near.shape[1])]
-        score = float((scores / self.scale).mean())
-        if self.fold_scores is None or self.near is not None:
+            score = float((scores / self.scale).mean())
+            return score, score * self.near_spread
+        score = float((self.at(chosen) / self.scale).mean())
+        if self.fold_scores is None:
             return score, 0.0
         each = self.fold_errors(chosen)
         return score, float(each.std(ddof=1) / np.sqrt(len(each)))

@@ -16,10 +16,20 @@ from streamkern.features.base import FeatureMap, cached_slices, slices
 from streamkern.runtime.scratch import Scratch
 from streamkern.solve import Eigenbasis
 from streamkern.solve.solution import are_kept
-from streamkern.statistics import Statistic, Work, dtype_of_features, minimum, total
+from streamkern.statistics import (
+    FeatureSums,
+    Statistic,
+    Work,
+    dtype_of_features,
+    minimum,
+    precision_of_features,
+    total,
+)
 
 # Rows, and pairs of a penalty and a target, whose errors are made at once: they fit in the cache.
 _ROWS, _PAIRS = 512, 1024
+# Below this 1 - h, an error without the row itself is rounding, in the precision of the features.
+_LEAST_SPARE = {"single": 1e-4, "double": 1e-10}
 
 
 @dataclass(frozen=True)
@@ -97,6 +107,15 @@ class PenaltyErrors(Statistic):
         D, pairs = len(self.models.centre), self.n_alphas * self.n_targets
         return Work(2.0 * D * (D + self.n_alphas + pairs), D, self.models.basis.dtype.str)
 
+    def scores(self, variance: Floats, precision: str) -> Floats:
+        """Return the mean squared errors (A, q), infinite at penalties where some are rounding.
+
+        `variance` (q,) is that of the targets.
+        """
+        scores = self.squared / self.weight * np.where(variance > 0, variance, 1.0)
+        scores[self.spare < _LEAST_SPARE[precision]] = np.inf
+        return scores
+
     @staticmethod
     def working_bytes(n_components: int, itemsize: int) -> int:
         """Return what an update takes besides its rows: coefficients, and errors in the cache."""
@@ -140,3 +159,21 @@ class PenaltyErrors(Statistic):
                     np.subtract(targets[rows, None, t], errors, out=errors)
                     errors *= factors[rows, a, None]
                     self.squared[a, t] += np.einsum("naq,naq->aq", errors, errors)
+
+
+def leave_one_out_scores(
+    total: FeatureSums, basis: Eigenbasis, alphas: Floats, blocks: Iterable[Block]
+) -> Floats | None:
+    """Return the mean squared errors (A, q) of rows without themselves, from all rows there are.
+
+    Penalties at which some are rounding have the largest of the others, or if all are it is None.
+    """
+    precision, spectrum = precision_of_features(total.precision), basis.spectrum
+    models = PenaltyModels.of(total.feature_map, basis, alphas, precision)
+    errors = PenaltyErrors(models, len(alphas), len(spectrum.target))
+    errors.update(blocks)
+    scores = errors.scores(spectrum.target / spectrum.weight, precision)
+    known = np.isfinite(scores).all(axis=1)
+    if not known.any():
+        return None
+    return np.where(known[:, None], scores, scores[known].max(axis=0))

@@ -79,10 +79,11 @@ def solve_folds(
     sizes: Sequence[int] | None = None,
     leave_one_out: LeaveOneOutCurve | None = None,
     landmarks: LandmarkFolds | None = None,
+    rows: Any = None,
 ) -> Solved:
     """Choose the penalty, and the number of features, from the moments of folds, and solve.
 
-    `folds` is an argument of tasks.
+    `folds` is an argument of tasks; landmarks and rows are as in `solve_sizes`.
     """
     if options.is_fixed and (sizes is None or len(sizes) == 1):
         total = persist(delayed(FoldStatistics.total, folds, sizes and sizes[0], name="total"))
@@ -92,7 +93,7 @@ def solve_folds(
             "the number of components is chosen by cross-validation; take alpha 'cv' or a grid "
             "of penalties, or give the number."
         )
-    how: Any = {"leave_one_out": leave_one_out, "landmarks": landmarks}
+    how: Any = {"leave_one_out": leave_one_out, "landmarks": landmarks, "rows": rows}
     tried = solve_sizes(folds, options, intercept=intercept, sizes=sizes or [None], **how)
     size = tried[0]
     if len(tried) > 1:  # the smallest size within one standard error of the best

@@ -24,9 +24,6 @@ from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.sources import Source
 from streamkern.statistics import dtype_of_features, precision_of_features
 
-# Below this 1 - h, an error without the row itself is rounding, in the precision of the features.
-_LEAST_SPARE = {"single": 1e-4, "double": 1e-10}
-
 
 class LeaveOneOutPass:
     """Reads the rows for the errors of every row without itself; `passed` is what it took."""
@@ -56,8 +53,7 @@ class LeaveOneOutPass:
         nowhere: Any = None  # models stay where the rows are
         found = PenaltyErrors(nowhere, len(alphas), q).attached(self.passed.statistic)
         variance = spectrum.target / spectrum.weight
-        scores = found.squared / found.weight * np.where(variance > 0, variance, 1.0)
-        scores[found.spare < _LEAST_SPARE[precision]] = np.inf
+        scores = found.scores(variance, precision)
         if not np.isfinite(scores).any():
             raise DataError(
                 f"leave-one-out needs rows that others predict, but at every penalty up to "

@@ -19,6 +19,7 @@ from streamkern.runtime.memory import usable_cores
 from streamkern.solve import Eigenbasis, Spectrum, rounding_variance
 from streamkern.solve.cross_validation import HeldOut, held_out_errors
 from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solve.penalty_errors import leave_one_out_scores
 from streamkern.solve.penalty_grid import default_grid
 from streamkern.statistics import FeatureSums, FoldStatistics, Split
 
@@ -56,12 +57,14 @@ def solve_sizes(
     sizes: Sequence[int | None],
     leave_one_out: LeaveOneOutCurve | None = None,
     landmarks: LandmarkFolds | None = None,
+    rows: Any = None,
 ) -> tuple[Size, ...]:
     """Choose the penalty for every number of leading features, None for all of them.
 
-    Of folds with landmarks, each is predicted without its own.
+    Of folds with landmarks, each is predicted without its own.  A guarded choice takes the errors
+    of `rows`, where these are all, without themselves.
     """
-    known = scatter(landmarks)
+    known, every = scatter(landmarks), None if rows is None else scatter([rows])
     numbers: list[int] = compute(delayed(FoldStatistics.tests, folds, name="folds"))
     if options.needs_folds and len(numbers) < 2:
         raise ParameterError(
@@ -88,7 +91,12 @@ def solve_sizes(
             ]
             variance, held_out = spectrum.target / spectrum.weight, compute_all(errors)
             curve = PenaltyCurve.of_folds(alphas, held_out, variance)
-            curve = curve.guarded(spectrum, held_out) if options.is_guarded else curve
+            if options.is_guarded:
+                near = None
+                if every is not None:
+                    call = total, basis, alphas, every
+                    near = compute(delayed(leave_one_out_scores, *call, name="leave-one-out"))
+                curve = curve.guarded(spectrum, held_out, near)
         elif leave_one_out is not None and options.reads_rows:
             curve = leave_one_out(basis, spectrum, alphas)
         else:

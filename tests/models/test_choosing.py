@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from streamkern import Gaussian, RandomFeatureRidge
+from streamkern import Gaussian, RandomFeatureRidge, load_moments
 from streamkern.engine.scheduler import compute
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.sources import ArraySource, Block
@@ -193,6 +193,20 @@ def test_folds_that_are_named_judge_landmarks_as_those_that_were_noticed():
     ).fit(X, y)
     assert named.report_["cv_rmse"] == pytest.approx(report["cv_rmse"], rel=1e-9)
     assert named.alpha_ == noticed.alpha_
+
+
+def test_folds_of_few_rows_are_judged_without_the_landmarks_that_lie_in_them(tmp_path):
+    X, y = rows(160)
+    how = {"feature_map": "nystroem", "n_folds": 4, "fold_by": "blocks"}
+    for D, are_few in ((64, True), (32, False)):
+        own, guarded = (ridge(n_components=D, alpha=a, **how) for a in ("cv", "guarded"))
+        curves = [each.fit(X, y).report_["alpha_curve"] for each in (own, guarded)]
+        assert curves[0]["alphas"] == curves[1]["alphas"]
+        # A guarded choice has folds without their landmarks whatever the number of rows.
+        assert (curves[0]["values"] == curves[1]["values"]) == are_few
+        own.moments(X, y).save(tmp_path / "m.h5", force=True)
+        again = own.solve(load_moments(tmp_path / "m.h5")).report_["alpha_curve"]
+        assert again["values"] == pytest.approx(curves[0]["values"], rel=1e-9)
 
 
 def test_a_category_whose_new_values_are_harder_is_named_and_folds_stay():

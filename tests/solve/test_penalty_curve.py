@@ -109,7 +109,12 @@ def test_a_guarded_choice_is_gcvs_where_folds_are_no_worse_than_the_mean_or_the_
     known = spectrum([0.1, 2.0, 300.0])
     for variance in (VARIANCE, 0.1 * VARIANCE, [0.25, 2.9]):
         mean = 1.1 * np.array(variance)
-        found = curve(variance=variance).guarded(known, folds_of(mean=mean))
+        own = np.square(np.log(ALPHAS[:, None] / ALPHAS[1])) * np.ones(len(variance)) + 1.0
+        found, told = (
+            curve(variance=variance).guarded(known, folds_of(mean=mean), each)
+            for each in (None, own)
+        )
+        assert np.array_equal(told.near, own)
         near = known.gcv(ALPHAS)
         assert_close(found.near, near)
         errors, scale = np.array(mean_errors()), np.array(variance)
@@ -127,6 +132,11 @@ def test_a_guarded_choice_is_gcvs_where_folds_are_no_worse_than_the_mean_or_the_
         assert found.choose(per_target=per_target).tolist() == expected
         rule = {"per_target": per_target, "one_standard_error": True}
         assert found.choose(**rule).tolist() == largest
+        # Few rows have errors of their own in the place of GCV's.
+        for j, chosen in enumerate(told.choose(per_target=per_target)):
+            most = 1.1 * max(errors[:, j].min(), mean[j])
+            allowed = [a for a in range(len(ALPHAS)) if errors[a, j] <= most]
+            assert chosen == min(allowed, key=lambda a: own[a, 0])
     # The errors that are reported are those of the folds, with those between neighbours beside.
     assert found.as_dict()["values"] == curve().as_dict()["values"]
     assert_close(np.square(found.as_dict()["near"]), known.gcv(ALPHAS))

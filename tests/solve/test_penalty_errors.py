@@ -8,7 +8,7 @@ from tolerances import assert_close
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.solve import Eigenbasis, penalty_errors
-from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
+from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels, leave_one_out_scores
 from streamkern.statistics import Moments
 
 N, P, D, Q = 40, 3, 14, 3
@@ -71,3 +71,21 @@ def test_models_travel_once_and_sums_without_them():
     assert found.detached().keys() == {"weight", "squared", "spare"}
     again = zero.attached(found.detached())
     assert np.array_equal(again.merge(found).squared, 2 * found.squared)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_scores_are_means_of_squares_and_those_that_are_rounding_the_largest_of_others(precision):
+    X, y, s = table()
+    feature_map = RandomFourierFeatures(Gaussian(1.5), 2 * N).draw(P)
+    alphas = np.append(1e-14, ALPHAS)
+    zero = Moments(feature_map, Q, precision=precision)
+    total, rows = naive.accumulated(zero, naive.blocks(X, y, (), s)), naive.blocks(X, y, (), s)
+    basis = Eigenbasis.of(total.centred())
+    found = leave_one_out_scores(total, basis, alphas, rows)
+    for alpha, scores in zip(ALPHAS, found[1:], strict=True):
+        errors = naive.left_out_errors(feature_map.transform(X), y, s, alpha, intercept=True)
+        expected = (s[:, None] * errors**2).sum(axis=0) / s.sum()
+        assert scores == pytest.approx(expected, rel=1e-2 if precision == "single" else 1e-8)
+    # More features than rows fit all of these at the least penalty, and tell nothing of others.
+    assert np.array_equal(found[0], found[1:].max(axis=0))
+    assert leave_one_out_scores(total, basis, alphas[:1], rows) is None

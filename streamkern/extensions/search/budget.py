@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -29,6 +29,9 @@ A_TRIAL, _CALIBRATED = 2.1, 1.35
 LEARNING, _PLAIN = 0.65, 0.75
 # Seconds that some trials take besides what the formula counts, however small they are.
 _BESIDE = 0.05
+# What a fit takes of the formula's seconds at the least, and the part of what is kept back for it
+# that trials which have begun may use up.
+_LEAST_SLOWNESS, _GRACE = 0.7, 0.3
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ class Clock:
     reserved: tuple[float, float]  # for more features, up to half of all, and those asked for
     now: Callable[[], float]
     slowness: float = 1.0  # times the seconds by the formula that fits take
+    taken: dict[Hashable, float] = field(default_factory=dict)  # by trials of a kind, the last time
 
     @property
     def until_end(self) -> float:
@@ -111,21 +115,26 @@ class Clock:
 
     def left(self, share: float = 1.0) -> float:
         """Return the seconds until a share of those beside the fit has passed."""
+        return self.until_end - self.seconds + share * (self.seconds - self.kept)
+
+    @property
+    def kept(self) -> float:
+        """The seconds that are kept back for the fit."""
         wide, plain = (self.slowness * each for each in self.reserved)
-        searching = self.seconds - max(min(wide, self.seconds / 2), plain)
-        return self.until_end - self.seconds + share * searching
+        return max(min(wide, self.seconds / 2), plain)
 
     def measure(self, tried: Sequence[Result], plan: Plan) -> None:
-        """Leave a direct fit more of the seconds if the first trial of one kernel took more."""
+        """Leave a direct fit as many of the seconds as the first trial of one kernel says."""
         several = (a for a in tried if not a.setting.is_linear and a.setting.metric != ADDED)
         one = next(several, None)
         if one is not None and not plan.solves_by_passes:
             sizes = one.n_rows, plan.n_features, one.n_components, one.n_folds
             expected = A_TRIAL * fit_seconds(*sizes, plan.precision, 1)
-            self.slowness = max(sum(one.cost) / expected, 1.0)
+            self.slowness = max(sum(one.cost) / expected, _LEAST_SLOWNESS)
 
     def limit(self, share: float = 1.0) -> TimeLimit:
-        return TimeLimit(self.left(share), self.now)
+        """Return the time after which trials that have begun are stopped."""
+        return TimeLimit(self.left(share) + _GRACE * self.kept, self.now)
 
 
 def run_in_time(
@@ -136,23 +145,27 @@ def run_in_time(
     *,
     fewest: int = 0,
     expected: float = 0,
+    kind: Hashable = None,
 ) -> list[Any]:
     """Make all, or the fewest, and more while as many as there are slots have time to end.
 
-    `make` returns what came of some, fewer where one was stopped, after which there are no more.
+    Those are expected to take what the last ones of their kind took.  `make` returns what came of
+    some, fewer where one was stopped, after which there are no more.
     """
     if clock is None:
         return make(TimeLimit(), several)
-    made, taken, n_slots = list[Any](), 0.0, current_resources().n_slots
+    made, n_slots = list[Any](), current_resources().n_slots
+    taken = clock.taken.get(kind, 0.0)
     while some := several[len(made) : len(made) + n_slots]:
-        begun = clock.now()
-        limit = TimeLimit() if len(made) < fewest else clock.limit(share)
-        if taken > limit.seconds:
+        begun, is_due = clock.now(), len(made) < fewest
+        if not is_due and taken >= clock.left(share):
             break
-        made += (new := make(limit, some))
+        made += (new := make(TimeLimit() if is_due else clock.limit(share), some))
         if len(new) < len(some):
             break
         taken = clock.now() - begun
+        if kind is not None:
+            clock.taken[kind] = taken
         if expected:  # seconds of these by the formula
             clock.slowness = max(taken / (expected + _BESIDE), 1.0)
     return made

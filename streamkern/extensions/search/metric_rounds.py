@@ -146,7 +146,9 @@ def _length_scale(
     for _ in range(most):
         new = [step for step in steps if step not in tried]
         calls = [fit.held_out_call("metric-try", own, step, sample) for step in new]
-        made = run_in_time(sample.clock, calls, LEARNING)
+        made = run_in_time(
+            sample.clock, calls, LEARNING, kind=(own.name, fit.n_rows, fit.n_components)
+        )
         tried.update(zip(new, made, strict=False))
         if not tried:
             raise OutOfTimeError

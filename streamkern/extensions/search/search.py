@@ -22,6 +22,8 @@ from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features
 
+# What trials take of the first ones: those that follow are sums, or all at landmarks.
+_AT_ONCE = 1.4
 # Fewer length scales than these have edges that say nothing: rounds of a metric tried others.
 _FEWEST_TRIED = 3
 
@@ -115,7 +117,8 @@ class Search:
         Those of the last rung have the folds of the fit.
         """
         make = partial(self.try_all, n_components=n_components, last=last)
-        tried = run_in_time(self.clock, settings, share, make, fewest=self._fewest)
+        how: Any = {"fewest": self._fewest, "kind": (n_components, last)}
+        tried = run_in_time(self.clock, settings, share, make, **how)
         return tried if len(tried) >= fewest else []
 
     def try_all(
@@ -140,6 +143,8 @@ class Search:
         self._fewest = 0 if made else self._fewest
         if last and self.clock is not None:
             self.clock.measure(made, plan)
+            taken = max((sum(each.cost) for each in made), default=0.0)
+            self.clock.taken[n_components, last] = _AT_ONCE * taken
         for each in made:
             _, name, kernel = each.setting.names
             tried = f"{name}, {kernel}, {each.n_components} components"

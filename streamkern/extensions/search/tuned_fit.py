@@ -273,7 +273,9 @@ class SearchedFit:
                     f"were left; give more seconds."
                 )
                 break
-            fewer = options.n_components // 4 * 3 // 2 * 2
+            # Products take the square and decompositions the cube, so that this is not too few.
+            part = float(np.clip(np.sqrt(left / seconds), 0.75, 0.98))
+            fewer = int(part * options.n_components) // 2 * 2
             options = replace(options, n_components=max(fewer, fewest))
         if options.n_components < asked:
             notes.append(

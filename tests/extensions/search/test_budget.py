@@ -132,7 +132,8 @@ def test_a_trial_that_is_running_stops_where_what_is_left_is_for_the_fit(slow):
         looks, times[0] = times[0], 0.0
         assert looks > 8
         assert run_in_time(Clock(10.0, 0.0, (4.0, 1.0), now), [call, call], 1.0) == []
-        assert 6 <= times[0] <= 7
+        # Six seconds are for trials, and one that has begun may take 1.2 of the fit's.
+        assert 6 < times[0] < 10
 
 
 def test_a_search_ends_in_time_though_a_trial_takes_longer_than_those_before(monkeypatch):
@@ -178,10 +179,12 @@ def test_a_trial_that_takes_longer_than_told_leaves_the_fit_more_of_the_seconds(
     plan = plan_here(as_source(*rows()), Parameters.of(ridge()).pass_options())
     told = A_TRIAL * fit_seconds(N, P, 64, N_FOLDS, plan.precision, 1)
     # More features than were asked for have half of the seconds at the most, those that were, all.
-    for part, left in ((0.5, 8.0), (1.5, 7.0), (4.0, 5.0), (7.0, 3.0), (1.0, 8.0)):
+    for part, left in ((0.5, 8.6), (1.5, 7.0), (4.0, 5.0), (7.0, 3.0), (1.0, 8.0)):
         clock.measure([attempt(0.5, part * told, size=64, n=N)], plan)
         assert clock.left() == pytest.approx(left)
     assert clock.left(0.5) == pytest.approx(4.0)
+    # Trials that have begun may take up to three tenths of what is kept back.
+    assert clock.limit().seconds == pytest.approx(8.0 + 0.3 * 2.0)
 
 
 @pytest.mark.parametrize(("fewest", "made"), [(1, 4), (6, 6)])
