@@ -31,9 +31,9 @@ class LandmarkFolds(NamedTuple):
     def restored(cls, feature_map: Any, folds: Array, n_folds: int) -> Self:
         """Return those of a map again, or raise ValueError unless they are its landmarks'."""
         inner = innermost(solve_map(feature_map)[0])
-        if not isinstance(inner, Nystroem) or len(folds) != len(inner.similarities.landmarks):
-            raise ValueError(f"folds of {len(folds):,} landmarks of another map")
-        if folds.min() < -1 or folds.max() >= n_folds:
+        if not isinstance(inner, Nystroem) or folds.shape != (inner.n_components,):
+            raise ValueError(f"folds of landmarks of shape {folds.shape}, of another map")
+        if not ((folds >= -1) & (folds < n_folds)).all():
             raise ValueError(f"landmarks of other folds than {n_folds}")
         return cls(inner, folds)
 

@@ -4,11 +4,12 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from streamkern.choice.small_fit import blocks
 from streamkern.engine.scheduler import scatter
 from streamkern.models.data_moments import DataMoments
-from streamkern.parameters.fit_options import has_few_rows
 from streamkern.parameters.parameters import Parameters
-from streamkern.passes.column_summary import block_of
 from streamkern.registry import extension
 from streamkern.solvers.fold_solution import Solved, nested_sizes, solve_folds
 from streamkern.solvers.leave_one_out import LeaveOneOutPass
@@ -53,16 +54,17 @@ def ridge_path(
     penalty = parameters.penalty
     penalty = penalty.guarded() if moments.crowds else penalty
     completion, sample, rows = moments.completion, moments.sample, None
-    few = has_few_rows(moments.n_rows, D)
-    if few and penalty.is_guarded and sample is not None and len(sample.X) == moments.n_rows:
-        rows = block_of(sample)
+    if sample is not None and len(sample.X) == moments.n_rows and not moments.is_reweighted:
+        rows = [*blocks(sample.X, sample.y, sample.counts, np.arange(len(sample.X)))]
+    # Features of a sparse solution are no combinations, as those of fewer landmarks are.
+    with_landmarks = penalty.is_guarded or parameters.sparse is None
     solved = solve_folds(
         folds,
         penalty if completion is None else completion.penalty,
         intercept=parameters.fit_intercept,
         sizes=sizes,
         leave_one_out=leaving,
-        landmarks=moments.landmarks if few or penalty.is_guarded else None,
+        landmarks=moments.landmarks if with_landmarks else None,
         rows=rows,
     )
     solved = solved if completion is None else completion.completed(solved)

@@ -49,6 +49,7 @@ class DataMoments:
     completion: Completion | None = None  # after conjugate gradients
     support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone
     sample: RowSample | None = None  # of the rows, until rows come or go; not saved
+    is_reweighted: bool = False  # by an earlier model, which the sample is not
     # Of rounded features: their error in units of a level, and the unit of weights.
     feature_rounding: float = USUAL_ROUNDING
     weight_unit: float | None = None

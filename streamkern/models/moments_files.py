@@ -11,6 +11,7 @@
                version 1 had the products of all targets as target, (q, q))
 /index/hashes  (n,) uint64, of the values of every row, ascending
 /index/folds   (n,) which fold the row is in
+/landmarks/folds  (D,) which fold every landmark is in, where the map is at landmarks
 """
 
 import math
@@ -66,7 +67,6 @@ def write_moments(path: str | Path, moments: "DataMoments", *, force: bool) -> N
         "options": options.parameters() | described | {"metric": described_metric(options.metric)},
         "kernel": described_kernel(moments.kernel),
         "flat": moments.flat,
-        "crowds": moments.crowds,
         "report": moments.report,
         "streamkern": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -108,7 +108,6 @@ def read_moments(path: str | Path, *, with_folds: bool) -> dict[str, Any]:
             "index": index,
             "columns": columns,
             "n_rows": report["rows"],
-            "crowds": bool(card.get("crowds")),
             "landmarks": _restored_landmarks(file, folds),
             "encoding": encoding_in(report) or NUMBERS,
             "feature_rounding": report.get("feature_rounding", USUAL_ROUNDING),

@@ -92,7 +92,7 @@ def unit_of(report: FitReport) -> str:
 
 def _cross_validated(report: FitReport, number: Number) -> str:
     few = report["feature_map"] == "nystroem" and report["rows"] < _FEW_ROWS
-    # Folds of these have no landmarks of their own.
+    # Where rows crowd, or are as few as that, folds have no landmarks of their own.
     few &= not (report.get("crowding") or has_few_rows(report["rows"], report["n_components"]))
     known = report["cv_rmse"] is not None and report.get("alpha_curve") is not None
     more = "; of few rows up to 5% too small, as landmarks are chosen among those left out, too"

@@ -89,5 +89,5 @@ class PenaltyOptions:
 
     @property
     def is_guarded(self) -> bool:
-        """Whether GCV chooses among penalties that are no worse than the mean on the folds."""
+        """Whether folds guard a choice by the error between neighbours."""
         return bool(self.alpha == "guarded")

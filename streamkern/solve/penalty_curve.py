@@ -34,7 +34,7 @@ class PenaltyCurve:
     # Infinite for targets that are constant, which do not count.
     scale: Floats
     fold_scores: Floats | None = None  # the mean squared errors of the folds, (K, A, q)
-    near: Floats | None = None  # those between neighbours, by GCV, (A, q), where folds guard
+    near: Floats | None = None  # those between neighbours, (A, q), where folds guard
     near_spread: float = 0.0  # and their standard error over themselves: of N squares
     mse_of_mean: Any = None  # and there of what the mean of the other folds predicts, (q,)
 
@@ -129,7 +129,7 @@ class PenaltyCurve:
         """Return the index of the chosen penalty: for every target, or one for all.
 
         By the one-standard-error rule it is the largest penalty whose score is within one standard
-        error of the best.  A guarded choice is that of `guarded`, and its errors those of GCV.
+        error of the best.  A guarded choice is that of `guarded`, and its errors those between neighbours.
 
         Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", 7.10.
         """
@@ -138,7 +138,10 @@ class PenaltyCurve:
             mean = self._combined(self.mse_of_mean, per_target=per_target)
             allowed = scores <= _GUARD * np.maximum(scores.min(axis=0), mean)
             near = self._combined(self.near, per_target=per_target)
-            scores, errors = np.where(allowed, near, np.inf), near * self.near_spread
+            known = allowed & np.isfinite(near)
+            # Where no error between neighbours is known, those of folds choose.
+            scores = np.where(known, near, np.where(known.any(axis=0), np.inf, scores))
+            errors = scores * self.near_spread
         best: Array = scores.argmin(axis=0)
         if one_standard_error:
             errors = self.standard_errors(per_target=per_target) if errors is None else errors

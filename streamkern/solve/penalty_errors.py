@@ -166,14 +166,11 @@ def leave_one_out_scores(
 ) -> Floats | None:
     """Return the mean squared errors (A, q) of rows without themselves, from all rows there are.
 
-    Penalties at which some are rounding have the largest of the others, or if all are it is None.
+    They are infinite at penalties where some are rounding, and None if they are so at all.
     """
     precision, spectrum = precision_of_features(total.precision), basis.spectrum
     models = PenaltyModels.of(total.feature_map, basis, alphas, precision)
     errors = PenaltyErrors(models, len(alphas), len(spectrum.target))
     errors.update(blocks)
     scores = errors.scores(spectrum.target / spectrum.weight, precision)
-    known = np.isfinite(scores[:, 0])  # alike of all targets
-    if not known.any():
-        return None
-    return np.where(known[:, None], scores, scores[known].max(axis=0))
+    return scores if np.isfinite(scores).any() else None

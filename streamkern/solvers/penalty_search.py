@@ -5,7 +5,6 @@ What is factorised stays where the moments are; the caller's process sees spectr
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ from streamkern._typing import Floats
 from streamkern.engine.scheduler import compute, compute_all, delayed, persist, scatter
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import LandmarkFolds
+from streamkern.parameters.fit_options import has_few_rows
 from streamkern.parameters.penalty_options import PenaltyOptions
 from streamkern.runtime.memory import usable_cores
 from streamkern.solve import Eigenbasis, Spectrum, rounding_variance
@@ -61,10 +61,11 @@ def solve_sizes(
 ) -> tuple[Size, ...]:
     """Choose the penalty for every number of leading features, None for all of them.
 
-    Of folds with landmarks, each is predicted without its own.  A guarded choice takes the errors
-    of `rows`, where these are all, without themselves.
+    Of few rows at landmarks, and of a guarded choice, each fold is predicted without its own.  A
+    guarded choice of few rows takes the errors of these without themselves: `rows` are blocks of
+    them, if they are all there.
     """
-    known, every = scatter(landmarks), None if rows is None else scatter([rows])
+    own = scatter(landmarks)
     numbers: list[int] = compute(delayed(FoldStatistics.tests, folds, name="folds"))
     if options.needs_folds and len(numbers) < 2:
         raise ParameterError(
@@ -78,14 +79,24 @@ def solve_sizes(
     def sized(n_components: int | None) -> Size:
         total = persist(delayed(FoldStatistics.total, folds, n_components, name="total"))
         basis = persist(delayed(_eigenbasis, total, intercept, name="eigenbasis"))
-        spectrum: Spectrum = compute(delayed(attrgetter("spectrum"), basis, name="spectrum"))
-        grid = options.grid
+        known: tuple[Spectrum, int] = compute(delayed(_known, total, basis, name="spectrum"))
+        (spectrum, n_rows), grid = known, options.grid
+        few = has_few_rows(n_rows, len(spectrum.values))
         alphas = default_grid(spectrum) if grid is None else np.array(grid)
         held_out: list[HeldOut] = []
         if options.needs_folds:
+            judged = own if few or options.is_guarded else None
             errors = [
                 delayed(
-                    _held_out, basis, total, split, alphas, len(numbers), k, known, name=f"fold-{k}"
+                    _held_out,
+                    basis,
+                    total,
+                    split,
+                    alphas,
+                    len(numbers),
+                    k,
+                    judged,
+                    name=f"fold-{k}",
                 )
                 for k, split in splits(folds, numbers, n_components).items()
             ]
@@ -93,9 +104,9 @@ def solve_sizes(
             curve = PenaltyCurve.of_folds(alphas, held_out, variance)
             if options.is_guarded:
                 near = None
-                if every is not None:
-                    call = total, basis, alphas, every
-                    near = compute(delayed(leave_one_out_scores, *call, name="leave-one-out"))
+                if few and rows is not None:
+                    call = leave_one_out_scores, total, basis, alphas, scatter(rows)
+                    near = compute(delayed(*call, name="leave-one-out"))
                 curve = curve.guarded(spectrum, held_out, near)
         elif leave_one_out is not None and options.reads_rows:
             curve = leave_one_out(basis, spectrum, alphas)
@@ -107,6 +118,10 @@ def solve_sizes(
         return Size(len(spectrum.values), curve, chosen, total, basis, models or None)
 
     return tuple(map(sized, sizes))
+
+
+def _known(total: FeatureSums, basis: Eigenbasis) -> tuple[Spectrum, int]:
+    return basis.spectrum, total.n_rows
 
 
 def _eigenbasis(total: FeatureSums, intercept: bool) -> Eigenbasis:

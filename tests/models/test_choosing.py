@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from streamkern import Gaussian, RandomFeatureRidge, load_moments
+from streamkern import Gaussian, RandomFeatureRegressor, RandomFeatureRidge, load_moments
 from streamkern.engine.scheduler import compute
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.solvers import penalty_search
 from streamkern.sources import ArraySource, Block
 
 GRID = [1.0, 0.001, 100.0, 0.03]
@@ -207,6 +208,22 @@ def test_folds_of_few_rows_are_judged_without_the_landmarks_that_lie_in_them(tmp
         own.moments(X, y).save(tmp_path / "m.h5", force=True)
         again = own.solve(load_moments(tmp_path / "m.h5")).report_["alpha_curve"]
         assert again["values"] == pytest.approx(curves[0]["values"], rel=1e-9)
+
+
+def test_few_rows_that_crowd_choose_by_errors_without_themselves(monkeypatch):
+    (X, y), _ = along_tracks(12, 60)
+    own = RandomFeatureRidge(n_components=256, precision="double")
+    assert notes(own, X, y)
+    curve, Phi = own.report_["alpha_curve"], own.transform(X)
+    for i in (-3, -1):
+        alpha, ones = curve["alphas"][i], np.ones(len(X))
+        errors = naive.left_out_errors(Phi, y[:, None], ones, alpha, intercept=True)
+        assert curve["near"][i] == pytest.approx(np.sqrt(np.square(errors).mean()), rel=1e-6)
+    # Rows that are weighed anew have other targets than those of the sample.
+    monkeypatch.setattr(penalty_search, "leave_one_out_scores", None)
+    loss = RandomFeatureRegressor(loss="poisson", n_components=256, precision="double")
+    counts = np.random.default_rng(0).poisson(np.exp(y))
+    assert any("rows crowd" in each for each in notes(loss, X, counts))
 
 
 def test_a_category_whose_new_values_are_harder_is_named_and_folds_stay():

@@ -110,9 +110,10 @@ def test_a_guarded_choice_is_gcvs_where_folds_are_no_worse_than_the_mean_or_the_
     for variance in (VARIANCE, 0.1 * VARIANCE, [0.25, 2.9]):
         mean = 1.1 * np.array(variance)
         own = np.square(np.log(ALPHAS[:, None] / ALPHAS[1])) * np.ones(len(variance)) + 1.0
-        found, told = (
+        one = np.where(own == own.min(), own, np.inf)
+        found, told, nowhere = (
             curve(variance=variance).guarded(known, folds_of(mean=mean), each)
-            for each in (None, own)
+            for each in (None, own, one)
         )
         assert np.array_equal(told.near, own)
         near = known.gcv(ALPHAS)
@@ -130,8 +131,14 @@ def test_a_guarded_choice_is_gcvs_where_folds_are_no_worse_than_the_mean_or_the_
             close = (1.0 + math.sqrt(2.0 / 40.0)) * near[expected[-1], j]
             largest.append(max(a for a in allowed if near[a, j] <= close))
         assert found.choose(per_target=per_target).tolist() == expected
+        score, error = found.combined(found.choose())
+        assert error == pytest.approx(score * math.sqrt(2.0 / 40.0))
         rule = {"per_target": per_target, "one_standard_error": True}
         assert found.choose(**rule).tolist() == largest
+        # Where no error is known of what is allowed, those of folds choose.
+        for j, chosen in enumerate(nowhere.choose(per_target=per_target)):
+            is_allowed = errors[1, j] <= 1.1 * max(errors[:, j].min(), mean[j])
+            assert chosen == (1 if is_allowed else errors[:, j].argmin())
         # Few rows have errors of their own in the place of GCV's.
         for j, chosen in enumerate(told.choose(per_target=per_target)):
             most = 1.1 * max(errors[:, j].min(), mean[j])

@@ -99,8 +99,9 @@ def components_curve(model: FittedRidge) -> Curve | None:
     sizes = [size for size in nested_sizes(D, model.feature_map.nesting) if size < D]
     if folds is None or not sizes or model.moments.options.is_identity:  # type: ignore[union-attr]
         return None
-    penalty = model.parameters.penalty
-    tried = solve_sizes(folds, penalty, intercept=model.parameters.fit_intercept, sizes=sizes)
+    how: Any = {"intercept": model.parameters.fit_intercept, "sizes": sizes}
+    how["landmarks"] = model.moments.landmarks  # type: ignore[union-attr]
+    tried = solve_sizes(folds, model.parameters.penalty, **how)
     scores = [size.curve.combined(size.chosen) for size in tried]
     alphas = np.atleast_1d(np.asarray(model.alpha, dtype=float))
     scores.append(curve.combined(np.searchsorted(curve.alphas, alphas)))

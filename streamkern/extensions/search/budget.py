@@ -161,11 +161,11 @@ def run_in_time(
         if not is_due and taken >= clock.left(share):
             break
         made += (new := make(TimeLimit() if is_due else clock.limit(share), some))
-        if len(new) < len(some):
+        is_stopped, taken = len(new) < len(some), clock.now() - begun
+        if kind is not None:  # what was stopped takes longer than that
+            clock.taken[kind] = max(taken, clock.taken.get(kind, 0.0)) if is_stopped else taken
+        if is_stopped:
             break
-        taken = clock.now() - begun
-        if kind is not None:
-            clock.taken[kind] = taken
         if expected:  # seconds of these by the formula
             clock.slowness = max(taken / (expected + _BESIDE), 1.0)
     return made

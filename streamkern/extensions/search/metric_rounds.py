@@ -146,9 +146,8 @@ def _length_scale(
     for _ in range(most):
         new = [step for step in steps if step not in tried]
         calls = [fit.held_out_call("metric-try", own, step, sample) for step in new]
-        made = run_in_time(
-            sample.clock, calls, LEARNING, kind=(own.name, fit.n_rows, fit.n_components)
-        )
+        kind = own.name, fit.options.feature_map, fit.n_rows, fit.n_components
+        made = run_in_time(sample.clock, calls, LEARNING, kind=kind)
         tried.update(zip(new, made, strict=False))
         if not tried:
             raise OutOfTimeError

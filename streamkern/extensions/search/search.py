@@ -1,5 +1,6 @@
 """A search: settings, their errors on folds of the sample, and what is best."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -143,7 +144,7 @@ class Search:
         self._fewest = 0 if made else self._fewest
         if last and self.clock is not None:
             self.clock.measure(made, plan)
-            taken = max((sum(each.cost) for each in made), default=0.0)
+            taken = max((sum(each.cost) for each in made), default=math.inf)
             self.clock.taken[n_components, last] = _AT_ONCE * taken
         for each in made:
             _, name, kernel = each.setting.names

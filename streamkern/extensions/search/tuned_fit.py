@@ -273,8 +273,8 @@ class SearchedFit:
                     f"were left; give more seconds."
                 )
                 break
-            # Products take the square and decompositions the cube, so that this is not too few.
-            part = float(np.clip(np.sqrt(left / seconds), 0.75, 0.98))
+            # Decompositions take the cube, and products the square: these are not too few.
+            part = float(np.clip(np.cbrt(left / seconds), 0.75, 0.98))
             fewer = int(part * options.n_components) // 2 * 2
             options = replace(options, n_components=max(fewer, fewest))
         if options.n_components < asked:

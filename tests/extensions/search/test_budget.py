@@ -132,8 +132,9 @@ def test_a_trial_that_is_running_stops_where_what_is_left_is_for_the_fit(slow):
         looks, times[0] = times[0], 0.0
         assert looks > 8
         assert run_in_time(Clock(10.0, 0.0, (4.0, 1.0), now), [call, call], 1.0) == []
-        # Six seconds are for trials, and one that has begun may take 1.2 of the fit's.
-        assert 6 < times[0] < 10
+        # Six seconds are for trials, one that has begun may take 1.2 of the fit's, and looks at the
+        # clock before and after take some.
+        assert 6 < times[0] <= 10
 
 
 def test_a_search_ends_in_time_though_a_trial_takes_longer_than_those_before(monkeypatch):
@@ -205,6 +206,34 @@ def test_trials_begin_while_they_are_likely_to_end_in_time_and_set_the_clock(few
     assert run_in_time(None, calls, 1.0) == list(range(9))
 
 
+def test_trials_do_not_begin_where_those_of_their_kind_took_more_than_is_left():
+    times = [0.0]
+
+    def trial(seconds):
+        times[0] += seconds
+        return seconds
+
+    def tried(kind, seconds, n=1):
+        calls = [("trial", trial, seconds)] * n
+        with dask.config.set(num_workers=1):
+            return run_in_time(clock, calls, 1.0, kind=kind)
+
+    clock = Clock(12.0, 0.0, (2.0, 1.0), lambda: times[0])
+    assert tried("long", 4.0) == [4.0]
+    assert tried("short", 1.0, 3) == [1.0, 1.0, 1.0]
+    assert tried("long", 4.0) == []  # three seconds are left
+    assert times[0] == 7.0
+    assert tried("short", 1.0) == [1.0]
+    # What was stopped takes as long as it ran, at the least.
+
+    def stopped(*_):
+        trial(1.5)
+        return []
+
+    assert run_in_time(clock, [None], 1.0, stopped, kind="stopped") == []
+    assert clock.taken == {"long": 4.0, "short": 1.0, "stopped": 1.5}
+
+
 @pytest.mark.parametrize("slowness", [0.5, 6.0, 50.0, 1e9])
 def test_a_fit_has_as_many_features_as_end_in_time_at_the_speed_of_trials(slowness):
     given = Parameters.of(ridge(n_components=2048))
@@ -217,7 +246,7 @@ def test_a_fit_has_as_many_features_as_end_in_time_at_the_speed_of_trials(slowne
     seconds = {
         n: slowness
         * direct_seconds(plan_here(source, replace(found, n_components=n)), given, found)
-        for n in (D, min(D * 3 // 2, 4096))
+        for n in (D, min(D * 11 // 10, 4096))
     }
     assert D == 4096 or max(seconds.values()) > 60.0
     assert D == 512 or seconds[D] <= 60.0
