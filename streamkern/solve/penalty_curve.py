@@ -129,7 +129,8 @@ class PenaltyCurve:
         """Return the index of the chosen penalty: for every target, or one for all.
 
         By the one-standard-error rule it is the largest penalty whose score is within one standard
-        error of the best.  A guarded choice is that of `guarded`, and its errors those between neighbours.
+        error of the best.  A guarded choice is that of `guarded`, whose errors are those between
+        neighbours.
 
         Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", 7.10.
         """
