@@ -4,9 +4,9 @@
       |____________________________________________|
 
 The rows are read twice: for what their columns hold with a sample, and for the sums; more often
-where something is chosen from all rows, or memory holds no D x D system.  All that follows is of
-these sums alone, but for the errors named at `solve`, so any penalty, and any part of the rows, may
-be solved for again.
+where something is chosen from all rows, or memory holds no D x D system.  Everything after that
+uses only the sums (`solve` names the two exceptions).  So one can solve again with another penalty,
+or for a part of the rows, without reading them.
 `solvers/table.py` picks the solver and `features/families.py` lists the maps; any of them will do.
 
     before    estimators/feature_estimator.py, estimators/problems.py, fitting/planned_fit.py
