@@ -1,4 +1,4 @@
-"""Checked options of the passes of a fit, with nothing left to choose."""
+"""Checked options of the passes of a fit."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ _FEW_ROWS = 4
 class FitOptions:
     """Of `Parameters`, what the sums of a pass depend on, by the same names.
 
-    Number, map and kernel are not 'auto' here, and one fold is none: a search, a template and the
-    moments in files give them.
+    `n_components`, `feature_map` and `kernel` have values here, never 'auto'; but with scale
+    'auto', or with `chooses_kernel`, scale and kernel are still to be chosen on the sample.
+    `n_folds` 1 means no folds.
     """
 
     kernel: Kernel
