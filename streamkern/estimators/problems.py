@@ -77,8 +77,8 @@ class Problem(ABC):
     def job(self, parameters: Parameters, template: Template | None = None) -> Job:
         """Return what is known of a fit before its rows: a dry run plans by it, and the fit."""
         parameters = self.prepared(parameters)
-        n_left_out, options = parameters.penalty.n_left_out, parameters.pass_options(template)
-        solution = {"fixed_alpha": parameters.solves_at_once, "n_left_out": n_left_out}
+        n_penalties, options = parameters.penalty.n_loo_penalties, parameters.pass_options(template)
+        solution = {"fixed_alpha": parameters.solves_at_once, "n_loo_penalties": n_penalties}
         solution |= parameters.solution_by_passes(options, like=template is not None)
         return job_of(parameters, options, template, **solution)
 

@@ -49,7 +49,7 @@ class Footprint:
     n_folds: int  # 1 for no cross-validation
     folds_at_once: int  # that the rows of one shard can be in
     width: int  # numbers of a row as they are projected: p, or fewer of sparse rows
-    n_left_out: int = 0  # penalties of that pass
+    n_loo_penalties: int = 0  # that the leave-one-out pass tries; 0 if there is no such pass
     fixed_alpha: bool = False  # no penalty to choose
     n_sample: int = SAMPLE_ROWS
     from_rows: bool = False  # a map of the sample: it holds squares of D, and turns the sums
@@ -75,12 +75,12 @@ class Footprint:
     @property
     def flops(self) -> float:
         """The multiply-adds of the main pass and the solution."""
-        # A target more takes what an input takes, and without each row every target at every
-        # penalty.
+        # One more target costs as much as one more input; in the leave-one-out pass it costs that
+        # once for each penalty.
         n, q, D = self.source.n_samples, self.source.n_targets, self.n_components
         flops = fit_flops(n, self.width + q - 1, D, self.n_folds)
-        if self.n_left_out:
-            flops += fit_flops(n, self.width + self.n_left_out * q, D, 1)
+        if self.n_loo_penalties:
+            flops += fit_flops(n, self.width + self.n_loo_penalties * q, D, 1)
         return flops
 
     def pass_flops(self, n_shards: int) -> float:  # noqa: ARG002  but of own sums
@@ -195,7 +195,7 @@ class Footprint:
 
     def leaving_out(self, threads: int) -> int:
         """Return what a process holds that leaves out every row in turn, 0 without such a pass."""
-        D, q, A = self.n_components, self.source.n_targets, self.n_left_out
+        D, q, A = self.n_components, self.source.n_targets, self.n_loo_penalties
         if not A:
             return 0
         # The moments, their eigenbasis, and that as the models have it.

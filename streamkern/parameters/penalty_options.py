@@ -70,8 +70,8 @@ class PenaltyOptions:
         return bool(self.alpha == "loo")
 
     @property
-    def n_left_out(self) -> int:
-        """The penalties of that pass, 0 where there is none."""
+    def n_loo_penalties(self) -> int:
+        """How many penalties the leave-one-out pass tries; 0 if there is no such pass."""
         from streamkern.solve.penalty_grid import N_ALPHAS
 
         return len(self.grid or range(N_ALPHAS)) if self.reads_rows else 0

@@ -385,7 +385,7 @@ def tell_of_plan(source: Source, options: FitOptions, plan: Plan, solution: dict
     rounds = -(-options.n_folds // n_slots) if options.n_folds > 1 else 0
     cubes = _FACTORISED if solution.get("fixed_alpha") else _WHOLE + _A_FOLD * rounds
     flops = plan.solving_flops(cubes) * n_slots
-    if n_left_out := solution.get("n_left_out", 0):
-        width = source.n_features + n_left_out * source.n_targets
+    if n_loo_penalties := solution.get("n_loo_penalties", 0):
+        width = source.n_features + n_loo_penalties * source.n_targets
         flops += 2 * fit_flops(source.n_samples, width, D, 1)
     tell_of_job("solution planned", flops=flops)

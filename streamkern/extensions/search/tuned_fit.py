@@ -183,7 +183,8 @@ class SearchedFit:
         # A map may be made from more rows than are searched on.
         penalty, searched = self.parameters.penalty, [*self.kernels, *names, str(self.budget)]
         how: Any = {"pairs": pairs, "n_sample": n_rows, "searched": searched}
-        how |= {"n_left_out": penalty.n_left_out} | self.parameters.solution_by_passes(options)
+        how |= {"n_loo_penalties": penalty.n_loo_penalties}
+        how |= self.parameters.solution_by_passes(options)
         how |= {"target_range": self.parameters.target_range, "penalty": penalty}
         context = planned_fit(source, options, **how, folder=self.checkpoint)
         context = context.told(
@@ -292,7 +293,7 @@ class SearchedFit:
         That is what seconds are for.  A metric is learnt if all kernels and maps have one; of
         automatic maps at landmarks, and with the first pair.
         """
-        if self.parameters.n_components != AUTO and not self.parameters.penalty.n_left_out:
+        if self.parameters.n_components != AUTO and not self.parameters.penalty.n_loo_penalties:
             D = self.budget.components(self.parameters, options, source)
             options = replace(options, n_components=D)
         if source.sparse_row_bytes:
@@ -323,7 +324,7 @@ def search_job(problem: Problem, parameters: Parameters, **search: Any) -> Job:
             "with the kernel, map and scale that were chosen."
         )
     parameters = problem.prepared(parameters)
-    solution = {"n_left_out": parameters.penalty.n_left_out}
+    solution = {"n_loo_penalties": parameters.penalty.n_loo_penalties}
     options = SearchedFit(parameters, **search).options
     return job_of(parameters, options, None, **solution | parameters.solution_by_passes(options))
 
