@@ -71,7 +71,8 @@ def unseen(
 ) -> FoldModels:
     """Solve for what predicts each fold from the moments of the others, as a predictor was.
 
-    The penalty is alpha, one or (q,), and below what no penalty is for features that are chosen.
+    `penalty` is (alpha, floor): alpha is one number or one a target; floor is the smallest penalty
+    that is used while features are selected.
     """
     alpha, floor = penalty
     size, K, few = feature_map.n_components, len(predictor.coef), None
