@@ -60,7 +60,8 @@ SAVED = Partial(None, 0, 0, (), 0)
 class Assignment(NamedTuple):
     """What the tasks of a pass have in common.
 
-    It is one node: with every task a scheduler tells which workers have what that needs.
+    They are one node of the graph, because the scheduler sends with every task the list of workers
+    that hold each of its inputs.
     """
 
     zero: Any  # the Statistic
