@@ -16,24 +16,31 @@ from streamkern.runtime.threads import blas_threads
 from streamkern.sources import Block
 from streamkern.statistics import Folds
 
-# Rows of the sample, features and rows a feature of the small fit, and blocks that are left out.
-_ROWS, _COMPONENTS, _ROWS_A_FEATURE, _BLOCKS = 2048, 512, 4, 10
-# Times the errors of rows that those of blocks are, and standard errors above them: of rows in
-# random order they were up to 1.03 times.
-_FAR, _SURE = 1.5, 2.0
-# The share of steps against the order of rows that are sorted by their targets.
-_SORTED = 0.01
-# Inputs up to which gaps between rows can be told from the emptiness of space, the neighbours
-# whose distances are compared, and the dimension that rows fall short of where they crowd.
-_MOST_INPUTS, _NEIGHBOURS, _SHORT = 3, (2, 8), 0.75
-# Along one input, times the widest step of rows at random that a gap is, and the share of rows at
-# both ends that may lie far out.
-_GAP, _TAIL = 5.0, 0.02
-# Values of a column, of no more than this share of the rows each, are groups if they are so many;
-# and times the errors of rows that those of new ones are where that is said.
-_FEWEST_GROUPS, _SHARE, _LARGER, _DAY = 10, 0.1, 1.2, 86_400.0
-# Inputs of no more values are none of space; in how many quartile ranges all others are bounded.
-_FEW_VALUES, _BOUND = 8, 3.0
+# The small fit.
+_ROWS = 2048  # of the sample, at most
+_COMPONENTS = 512  # at most
+_ROWS_A_FEATURE = 4  # at least
+_BLOCKS = 10  # that are left out
+# Rows crowd if errors of blocks or regions are at least `_FAR` times those of single rows, and
+# `_SURE` standard errors above them; of rows in random order they were up to 1.03 times.
+_FAR = 1.5
+_SURE = 2.0
+_SORTED = 0.01  # rows are sorted by a target if fewer of its steps go against the order
+# A column makes groups if at least `_FEWEST_GROUPS` of its values occur, each in at most `_SHARE`
+# of the rows.  A note is given if the error for a new value is at least `_LARGER` times that for a
+# known one.
+_FEWEST_GROUPS = 10
+_SHARE = 0.1
+_LARGER = 1.2
+_DAY = 86_400.0  # seconds
+# Gaps between rows.
+_MOST_INPUTS = 3  # in more, gaps cannot be told from the emptiness of space
+_NEIGHBOURS = 2, 8  # whose distances are compared
+_SHORT = 0.75  # dimensions that rows fall short of where they crowd
+_GAP = 5.0  # times the widest step of rows at random along one input
+_TAIL = 0.02  # share of the rows at either end that may lie far out
+_FEW_VALUES = 8  # an input of no more values is no coordinate
+_BOUND = 3.0  # quartile ranges that coordinates are bounded in
 
 
 class Crowding(NamedTuple):
