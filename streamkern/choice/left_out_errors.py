@@ -40,8 +40,8 @@ class LeftOutErrors:
     def of_parts(self, parts: Sequence[Array], *, own_penalty: bool = False) -> Floats:
         """Return mean squared errors of parts of the rows (K, 2): each row left out, or all.
 
-        They are at the penalty that is best for single rows, or for parts at the one that is best
-        for these.
+        The penalty is the best one for single rows; with `own_penalty`, errors of whole parts use
+        the penalty that is best for them.
         """
         alone, sizes = [self._best.alone[part].mean() for part in parts], list(map(len, parts))
         fits = self._fits if own_penalty else [self._best]
