@@ -32,7 +32,8 @@ class FitContext:
     more_to_come: bool = False
     penalty: PenaltyOptions | None = None  # for a solver that needs it with the sums
     target_range: tuple[float, float] | None = None
-    # Where sums are saved, and what a search is among, which belongs to it.
+    # The checkpoint folder, and the candidates of a search, which are part of the identity of the
+    # checkpointed job.
     folder: str | Path | None = None
     searched: Sequence[Any] = ()
     plan_arguments: dict[str, Any] = field(default_factory=dict)  # of `plan_fit`, by keyword
