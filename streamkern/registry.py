@@ -5,7 +5,7 @@ Without its folder all else works, and who asks for it is told so in one sentenc
 """
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -126,28 +126,31 @@ def _is_installed(name: str) -> bool:
     return (_FOLDER / name / "__init__.py").is_file()
 
 
+def _places(table: str, among: Iterable[str] = EXTENSIONS) -> dict[str, tuple[str, str]]:
+    """Return which extension has each name in a table, and what it says there of the name."""
+    found = [(ext, getattr(EXTENSIONS[ext], table)) for ext in among]
+    return {name: (ext, place) for ext, each in found for name, place in each.items()}
+
+
 def public_names() -> dict[str, str]:
     """Return the extension of every public name of Python that is not the core's."""
-    return {name: ext for ext, each in EXTENSIONS.items() for name in each.names}
+    return {name: ext for name, (ext, _) in _places("names").items()}
 
 
 def named(name: str) -> Any:
     """Return what has a public name."""
-    ext = public_names()[name]
-    return getattr(extension(ext, EXTENSIONS[ext].names[name]), name)
+    return getattr(extension(*_places("names")[name]), name)
 
 
 def commands() -> dict[str, str]:
     """Return the commands of extensions that are there, and their helps."""
-    return {name: text for ext in installed() for name, text in EXTENSIONS[ext].commands.items()}
+    return {name: text for name, (_, text) in _places("commands", installed()).items()}
 
 
 def command(name: str) -> Any:
     """Return a command of an extension, None where no extension has it."""
-    for ext, each in EXTENSIONS.items():
-        if name in each.commands:
-            return getattr(extension(ext, name), name)
-    return None
+    ext, _ = _places("commands").get(name, (None, ""))
+    return ext and getattr(extension(ext, name), name)
 
 
 def more_options(command_name: str) -> list[Any]:
@@ -158,62 +161,50 @@ def more_options(command_name: str) -> list[Any]:
 
 def solvers() -> dict[str, Any]:
     """Return the solvers of extensions that are there, by name."""
-    found = [(ext, EXTENSIONS[ext].solvers) for ext in installed()]
-    return {name: _attribute(ext, path) for ext, each in found for name, path in each.items()}
+    return {name: _attribute(*place) for name, place in _places("solvers", installed()).items()}
 
 
 def import_maps() -> None:
     """Import what declares the feature maps of extensions that are there."""
-    for ext in installed():
-        for module in EXTENSIONS[ext].maps.values():
-            extension(ext, module)
+    for place in _places("maps", installed()).values():
+        extension(*place)
 
 
 def check_map(name: str) -> None:
     """Raise MissingExtensionError if a feature map is one of an extension that is not there."""
-    for ext, each in EXTENSIONS.items():
-        if name in each.maps:
-            extension(ext, each.maps[name])
+    if name in (places := _places("maps")):
+        extension(*places[name])
 
 
 def opener(name: str) -> Any:
     """Return the module that opens files whose names end so, None where the core does."""
-    for ext, each in EXTENSIONS.items():
-        for ending, module in each.files.items():
-            if name.lower().endswith(ending):
-                return extension(ext, module)
-    return None
+    places = _places("files").items()
+    return next((extension(*place) for end, place in places if name.lower().endswith(end)), None)
 
 
 def fitted_kind(name: str) -> Any:
     """Return the class of fitted models of a format or kind, None where it is the core's."""
-    for ext, each in EXTENSIONS.items():
-        if name in each.models:
-            return _attribute(ext, each.models[name])
-    return None
+    place = _places("models").get(name)
+    return place and _attribute(*place)
 
 
 def encoding_in(report: Mapping[str, Any]) -> Any:
     """Return the encoding of targets that a report tells of, None where they are numbers."""
-    for ext, each in EXTENSIONS.items():
-        for name in each.encodings.keys() & report.keys():
-            return _attribute(ext, each.encodings[name]).restored(report)
-    return None
+    places = [place for name, place in _places("encodings").items() if name in report]
+    return _attribute(*places[0]).restored(report) if places else None
 
 
 def tables(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables that extensions make of what a report has, by its keys."""
-    places = [(ext, *each) for ext in installed() for each in EXTENSIONS[ext].tables.items()]
-    return {key: _attribute(ext, place)(report) for ext, key, place in places if report.get(key)}
+    places = _places("tables", installed()).items()
+    return {key: _attribute(*place)(report) for key, place in places if report.get(key)}
 
 
 def rows_of(key: str, report: Mapping[str, Any], *how: Any) -> list[tuple[str, str]]:
     """Return what an extension says of a key of a report, in rows of words."""
-    for ext in installed() if report.get(key) else []:
-        if key in EXTENSIONS[ext].rows:
-            said: list[tuple[str, str]] = _attribute(ext, EXTENSIONS[ext].rows[key])(report, *how)
-            return said
-    return []
+    place = _places("rows", installed()).get(key) if report.get(key) else None
+    said: list[tuple[str, str]] = _attribute(*place)(report, *how) if place else []
+    return said
 
 
 def _attribute(name: str, path: str) -> Any:
