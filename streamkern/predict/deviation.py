@@ -13,7 +13,8 @@ from streamkern.predict.predictor import Predictor, Uncached
 from streamkern.solve import Cholesky, NormalEquations, decomposed
 from streamkern.solve.solution import are_below, are_kept
 from streamkern.sources import Block
-from streamkern.statistics import Sums, Triangle, joint, part, total
+from streamkern.statistics import Triangle, joint, part, total
+from streamkern.statistics.row_hashes import FirstRows
 
 # Rows at a time.
 _ROWS_AT_ONCE = 4096
@@ -189,30 +190,14 @@ def predicted_in_turn(predictor: Predictor, equations: NormalEquations, rows: Bl
     return rows.y - (rows.y - fitted) / spare
 
 
-class Largest(Sums):
+class Largest(FirstRows):
     """The k rows of largest values (k,), descending, equal ones in the order of their places."""
 
-    merges_plainly = True
+    descending = True
 
-    n_rows: int
     values: Floats = joint(0)
     places: Array = joint(0, dtype=np.int64)
     facts: Floats = joint(0, 0)
-
-    def add(self, *rows: Array) -> None:
-        vars(self).update(self._with_rows(*rows))
-
-    def _with_rows(self, *rows: Array) -> dict[str, Any]:
-        mine = self.values, self.places, self.facts
-        if len(self.values):
-            rows = tuple(np.concatenate(pair) for pair in zip(mine, rows, strict=True))
-        values, places, facts = rows
-        order = np.lexsort((places, -values))[: self.n_rows]
-        return {"values": values[order], "places": places[order], "facts": facts[order]}
-
-    def merged_jointly(self, other: "Largest") -> dict[str, Any]:
-        rows = other.values, other.places, other.facts
-        return self._with_rows(*rows) if len(other.values) else dict(self.detached())
 
 
 class LeaveOneOut(Measure):

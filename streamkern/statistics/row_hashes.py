@@ -1,21 +1,44 @@
 """Hashes of rows: of places, for uniform samples, and of values, to know rows again."""
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import slices
-from streamkern.statistics.base import Statistic
+from streamkern.statistics.base import Statistic, Sums
 from streamkern.statistics.declared_sums import concatenated, joint
 
 # Few enough values for the cache.
 _VALUES_AT_ONCE = 15_000
 
 
-class RowSample(Statistic):
+class FirstRows(Sums):
+    """The first k rows by the first of its sums, then by the second; all sums are `joint`."""
+
+    merges_plainly = True
+    descending: ClassVar[bool] = False  # by the first sum
+
+    n_rows: int
+
+    def add(self, *rows: Array) -> None:
+        """Add rows, as a value for each of the sums, (m, ...)."""
+        names, mine = zip(*self.detached().items(), strict=True)
+        both = [each for each in (mine, rows) if len(each[0])] or [rows]
+        keys, places, *others = map(np.concatenate, zip(*both, strict=True))
+        first = np.lexsort((places, -keys if self.descending else keys))[: self.n_rows]
+        sums = (values[first] for values in (keys, places, *others))
+        vars(self).update(zip(names, sums, strict=True))
+
+    def merged_jointly(self, other: Self) -> dict[str, Any]:
+        both = self._with({})
+        both.add(*other.detached().values())
+        return dict(both.detached())
+
+
+class RowSample(FirstRows, Statistic):
     """The k rows whose places have the smallest hashes, in their order, whatever they weigh.
 
     Cohen and Kaplan (2007), "Summarizing data using bottom-k sketches".
@@ -23,7 +46,6 @@ class RowSample(Statistic):
 
     merges_plainly = True
 
-    n_rows: int
     random_state: int = 0
     hashes: Array = joint(0, dtype=np.uint64)
     places: Array = joint(0, dtype=np.int64)
@@ -42,8 +64,8 @@ class RowSample(Statistic):
         return None if (self.weights == 1.0).all() else self.weights
 
     def first(self, n_rows: int) -> "RowSample":
-        found, rows = RowSample(n_rows, self.random_state), (self.X, self.y, self.weights)
-        vars(found).update(found._smallest(self.hashes, self.places, *rows))
+        found = RowSample(n_rows, self.random_state)
+        found.add(*self.detached().values())
         return found
 
     def update(self, blocks: Iterable[Block]) -> None:
@@ -58,17 +80,8 @@ class RowSample(Statistic):
                 chosen = chosen[np.argpartition(hashes[chosen], self.n_rows)[: self.n_rows]]
             if len(chosen):
                 weights = block.each_weight()[chosen]
-                rows = places[chosen], np.asarray(block.X[chosen]), block.y[chosen], weights
-                vars(self).update(self._smallest(hashes[chosen], *rows))
-
-    def _smallest(self, *rows: Array) -> dict[str, Any]:
-        """Return the rows with the smallest hashes of those here and others."""
-        names = "hashes", "places", "X", "y", "weights"
-        if len(self.hashes):
-            mine = (getattr(self, name) for name in names)
-            rows = tuple(np.concatenate(pair) for pair in zip(mine, rows, strict=True))
-        order = np.argsort(rows[0], kind="stable")[: self.n_rows]
-        return {name: values[order] for name, values in zip(names, rows, strict=True)}
+                rows = np.asarray(block.X[chosen]), block.y[chosen], weights
+                self.add(hashes[chosen], places[chosen], *rows)
 
     def compatible(self, other: Self) -> Self:
         if (self.n_rows, self.random_state) != (other.n_rows, other.random_state):
@@ -76,11 +89,6 @@ class RowSample(Statistic):
                 "samples merge only when their size and seed are the same; draw both alike."
             )
         return other
-
-    def merged_jointly(self, other: Self) -> dict[str, Any]:
-        if not len(other.hashes):
-            return dict(self.detached())
-        return self._smallest(other.hashes, other.places, other.X, other.y, other.weights)
 
 
 class RowIndex(Statistic):
