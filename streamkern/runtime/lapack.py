@@ -5,7 +5,6 @@ They are those of SciPy's interface for Cython.
 
 import ctypes
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from scipy.linalg import cython_blas, cython_lapack, solve_triangular
 
 from streamkern._typing import Floats
-from streamkern.runtime.threads import blas_threads
+from streamkern.runtime.threads import blas_threads, in_pieces
 
 # Columns of a triangular system that are one piece of work: multiples of these, of so many numbers.
 _PIECE, _NUMBERS = 64, 1 << 17
@@ -82,12 +81,7 @@ def triangular_solution(
             part = several[:, start : start + step]
             routine("dtrsm")("L", half, kind, "N", D, part.shape[1], 1.0, factor, D, part, D)
 
-        starts = range(0, several.shape[1], step)
-        if min(n_threads, len(starts)) <= 1:
-            list(map(solve, starts))
-        else:
-            with ThreadPoolExecutor(n_threads) as pool:
-                list(pool.map(solve, starts))
+        in_pieces(solve, range(0, several.shape[1], step), n_threads)
     return found
 
 

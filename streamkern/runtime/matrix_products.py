@@ -1,12 +1,10 @@
 """Products of large matrices on all cores, with one BLAS thread each."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from streamkern._typing import Array
 from streamkern.runtime.memory import usable_cores
-from streamkern.runtime.threads import blas_threads
+from streamkern.runtime.threads import in_pieces
 
 # Multiply-adds that are one piece of work, and rows of a product that are one at the least.
 _PIECE, _FEWEST_ROWS = 1 << 24, 64
@@ -24,11 +22,5 @@ def product(left: Array, right: Array) -> Array:
     def strip(start: int) -> None:
         np.matmul(left[start : start + step], right, out=made[start : start + step])
 
-    starts, n_threads = range(0, len(left), step), usable_cores()
-    with blas_threads(1):
-        if min(len(starts), n_threads) <= 1:
-            list(map(strip, starts))
-        else:
-            with ThreadPoolExecutor(n_threads) as pool:
-                list(pool.map(strip, starts))
+    in_pieces(strip, range(0, len(left), step), usable_cores())
     return made

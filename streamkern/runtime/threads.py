@@ -3,7 +3,8 @@
 import os
 import platform
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -59,6 +60,16 @@ def blas_threads(n_threads: int) -> Iterator[None]:
                 _let_any_thread_set_limits()
                 _limit.restore_original_limits()
                 _let_any_thread_set_limits()
+
+
+def in_pieces(work: Callable[[int], None], starts: range, n_threads: int) -> None:
+    """Do a piece of work at every start, on so many threads, with one BLAS thread each."""
+    with blas_threads(1):
+        if min(n_threads, len(starts)) <= 1:
+            list(map(work, starts))
+        else:
+            with ThreadPoolExecutor(n_threads) as pool:
+                list(pool.map(work, starts))
 
 
 def held_blas_threads() -> int:
