@@ -194,12 +194,9 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
     name = "qmc"
     families: ClassVar = {"qmc": ("frequencies at Sobol points, for few inputs", {})}
 
-    def _n_dimensions(self, n_features: int) -> int:
-        return n_features + 2
-
     def check_inputs(self, n_features: int) -> None:
         self.kernel.check_inputs(n_features)
-        n_dimensions = self._n_dimensions(n_features)
+        n_dimensions = n_features + 2
         if n_features < 1 or n_dimensions > _MOST_DIMENSIONS:
             raise ParameterError(
                 f"quasi-random points of up to {_MOST_DIMENSIONS:,} numbers are known, but this "
@@ -210,10 +207,8 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
         from scipy.special import ndtri  # noqa: PLC0415  imported where it is needed
 
         self.check_inputs(n_features)
-        n_normals = n_features
-        n_dimensions = self._n_dimensions(n_features)
-        points = quasi_random_points(self.n_draws, n_dimensions, self.random_state)
-        normal, uniform = ndtri(points[:, :n_normals]), points[:, n_normals:-1]
+        points = quasi_random_points(self.n_draws, n_features + 2, self.random_state)
+        normal, uniform = ndtri(points[:, :n_features]), points[:, n_features:-1]
         frequencies = Frequencies(self.kernel.spectral(normal, uniform))
         return self._drawn(frequencies, 2.0 * math.pi * points[:, -1])
 
