@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, OverflowedError, ParameterError, WorkersLostError
+from streamkern.sources.stored_files import in_threads
 
 if TYPE_CHECKING:
     from streamkern.sources.label_columns import LabelColumn
@@ -247,6 +250,37 @@ class Source(ABC):
         if start < n_samples:
             shards.append(Shard(len(shards), start, n_samples))
         return tuple(shards)
+
+
+class RowsOfFiles(Source):
+    """Rows of files, one file after the other."""
+
+    files: tuple[Any, ...]  # with `path`, `n_rows` and `is_unchanged`
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return np.cumsum([file.n_rows for file in self.files]).tolist()
+
+    def parts_of(self, start: int, stop: int) -> Iterator[tuple[Any, int, int]]:
+        """Yield the files that have some rows, and which of theirs these are."""
+        first = bisect_right(self._ends, start)
+        for file, end in zip(self.files[first:], self._ends[first:], strict=True):
+            begin = end - file.n_rows
+            if begin >= stop:
+                return
+            if file.n_rows:
+                yield file, max(start - begin, 0), min(stop, end) - begin
+
+    def locate(self, row: int) -> str:
+        for file, place, _ in self.parts_of(row, row + 1):
+            return f"{file.path}, row {place:,}"
+        return f"row {row:,}"
+
+    def check_unchanged(self) -> None:
+        same = in_threads(methodcaller("is_unchanged"), [(file,) for file in self.files])
+        for file, is_same in zip(self.files, same, strict=True):
+            if not is_same:
+                raise DataError(f"{file.path} changed while it was in use; start again.")
 
 
 class Opened(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.urls import is_url
-from streamkern.sources.base import Segment, Shard, Source, rounding_of
+from streamkern.sources.base import RowsOfFiles, Segment, Shard, Source, rounding_of
 from streamkern.sources.hdf5_opening import CHUNK_CACHE_BYTES
 from streamkern.sources.headers import FileRows, describe_rows, matching
 from streamkern.sources.label_columns import LabelColumn
@@ -21,7 +21,7 @@ _SINGLE_EXACT = {"b1", "f2", "f4", "i1", "u1", "i2", "u2"}
 
 
 @dataclass(frozen=True, repr=False)
-class HDF5Source(Source):
+class HDF5Source(RowsOfFiles):
     """Rows in HDF5 files; made by `open_hdf5`."""
 
     files: tuple[FileRows, ...]
@@ -72,19 +72,14 @@ class HDF5Source(Source):
         return HDF5Labels(self, name)
 
     def segments(self) -> list[Segment]:
-        stops = np.cumsum([file.n_rows for file in self.files]).tolist()
         return [
-            Segment(stop - file.n_rows, stop, file.chunk_rows)
-            for file, stop in zip(self.files, stops, strict=True)
+            Segment(end - file.n_rows, end, file.chunk_rows)
+            for file, end in zip(self.files, self._ends, strict=True)
         ]
 
     def pieces_of(self, shard: Shard) -> tuple[Piece, ...]:
-        pieces = []
-        for file, (begin, end, _) in zip(self.files, self.segments(), strict=True):
-            start, stop = max(shard.start, begin), min(shard.stop, end)
-            if start < stop:
-                pieces.append(Piece(file.path, start - begin, stop - begin))
-        return tuple(pieces)
+        parts = self.parts_of(shard.start, shard.stop)
+        return tuple(Piece(file.path, start, stop) for file, start, stop in parts)
 
     def reader(self, shard: Shard) -> HDF5Reader:
         columns = (
@@ -95,18 +90,6 @@ class HDF5Source(Source):
         cache_bytes = max(CHUNK_CACHE_BYTES, *(file.chunk_bytes for file in self.files))
         pieces = self.pieces_of(shard)
         return HDF5Reader(pieces, columns, shard.start, cache_bytes, self.is_tolerant)
-
-    def locate(self, row: int) -> str:
-        for file, segment in zip(self.files, self.segments(), strict=True):
-            if row < segment.stop:
-                return f"{file.path}, row {row - segment.start:,}"
-        return f"row {row:,}"
-
-    def check_unchanged(self) -> None:
-        same = in_threads(FileRows.is_unchanged, [(file,) for file in self.files])
-        for file, is_same in zip(self.files, same, strict=True):
-            if not is_same:
-                raise DataError(f"{file.path} changed while it was in use; start again.")
 
     def describe(self) -> dict[str, Any]:
         recipe, files = self.files[0].recipe, [file._asdict() for file in self.files]

@@ -182,7 +182,7 @@ def opened(
         raise NoRowsError(f"{files[0]} has no rows; at least one is needed.")
     names = [{*table.schema.names} for table in tables]
     source = TableSource(
-        tables=tuple(tables),
+        files=tuple(tables),
         recipe=used,
         reads_targets=reads_targets,
         reads_weights=with_targets,
@@ -206,7 +206,7 @@ def _unlabelled(source: TableSource) -> int:
     readers = map(labels.reader, source.shards(_LABELS))
     found = sum(compute_all([delayed(_missing, reader, name="labels") for reader in readers]))
     if found == source.n_samples:
-        raise no_labels(source.tables[0], source.recipe, found)
+        raise no_labels(source.files[0], source.recipe, found)
     return found
 
 

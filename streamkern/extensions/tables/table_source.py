@@ -15,14 +15,13 @@ from streamkern.errors import DataError
 from streamkern.errors.formatting import listed, unknown
 from streamkern.errors.urls import is_url
 from streamkern.extensions.tables.column_encoders import Tally
-from streamkern.extensions.tables.stored_tables import StoredTable
 from streamkern.runtime.timing import timed, timed_each
-from streamkern.sources.base import Block, Reader, Segment, Shard, Source
+from streamkern.sources.base import Block, Reader, RowsOfFiles, Segment, Shard, Source
 from streamkern.sources.label_columns import LabelColumn
-from streamkern.sources.stored_files import in_threads
 
 if TYPE_CHECKING:
     from streamkern.extensions.tables.recipe import Recipe
+    from streamkern.extensions.tables.stored_tables import StoredTable
 
 # Of inputs that are made at once.
 _ENCODED_BYTES = 8 << 20
@@ -40,10 +39,10 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class TableSource(Source):
+class TableSource(RowsOfFiles):
     """Rows of tables in files, and the recipe that makes inputs and targets of them."""
 
-    tables: tuple[StoredTable, ...]
+    files: tuple[StoredTable, ...]
     recipe: Recipe
     reads_targets: bool = True
     reads_weights: bool = True
@@ -56,20 +55,20 @@ class TableSource(Source):
         recipe, targets = self.recipe, self.recipe.targets
         weighted_by = recipe.weights if self.reads_weights else None
         vars(self).update(  # frozen for all others
-            n_samples=sum(table.n_rows for table in self.tables),
+            n_samples=sum(table.n_rows for table in self.files),
             n_features=len(recipe.feature_names),
             n_targets=len(targets) * self.reads_targets,
             target_ndim=2 if len(targets) > 1 or not self.reads_targets else 1,
             dtype=recipe.dtype,
             weighted_by=weighted_by,
-            chunk_bytes=max(t.kept_bytes + getattr(t.path, "kept_bytes", 0) for t in self.tables),
-            paths=[table.path for table in self.tables if not is_url(table.path)],
+            chunk_bytes=max(t.kept_bytes + getattr(t.path, "kept_bytes", 0) for t in self.files),
+            paths=[table.path for table in self.files if not is_url(table.path)],
         )
 
     @cached_property
     def _segments(self) -> list[Segment]:
         found, start = [], 0
-        for table in self.tables:
+        for table in self.files:
             for n_rows, part in table.segments():
                 found.append(Segment(start, start + n_rows, part))
                 start += n_rows
@@ -78,21 +77,9 @@ class TableSource(Source):
     def segments(self) -> list[Segment]:
         return self._segments
 
-    @cached_property
-    def _ends(self) -> Array:
-        return np.cumsum([table.n_rows for table in self.tables])
-
     def pieces_of(self, shard: Shard) -> tuple[Piece, ...]:
-        first = int(np.searchsorted(self._ends, shard.start, side="right"))
-        pieces = []
-        for table, end in zip(self.tables[first:], self._ends[first:].tolist(), strict=True):
-            begin = end - table.n_rows
-            if begin >= shard.stop:
-                break
-            start, stop = max(shard.start, begin), min(shard.stop, end)
-            if start < stop:
-                pieces.append(Piece(*table.part(start - begin, stop - begin)))
-        return tuple(pieces)
+        parts = self.parts_of(shard.start, shard.stop)
+        return tuple(Piece(*table.part(start, stop)) for table, start, stop in parts)
 
     def reader(self, shard: Shard) -> TableReader:
         how = self.reads_targets, self.reads_weights, bool(self.unlabelled)
@@ -108,26 +95,13 @@ class TableSource(Source):
         return rows, TableColumn(rows, targets[0])
 
     def column(self, name: str) -> TableColumn:
-        for table in self.tables:
+        for table in self.files:
             if name not in (present := table.schema.names):
                 raise DataError(
                     f"{table.path} has no column {unknown(name, present)}; its columns are "
                     f"{listed(present)}."
                 )
         return TableColumn(self, name)
-
-    def locate(self, row: int) -> str:
-        number = int(np.searchsorted(self._ends, row, side="right"))
-        if number == len(self.tables):
-            return f"row {row:,}"
-        table = self.tables[number]
-        return f"{table.path}, row {row - int(self._ends[number]) + table.n_rows:,}"
-
-    def check_unchanged(self) -> None:
-        same = in_threads(StoredTable.is_unchanged, [(table,) for table in self.tables])
-        for table, is_same in zip(self.tables, same, strict=True):
-            if not is_same:
-                raise table.changed()
 
     def take_note(self, noted: Mapping[Any, int]) -> None:
         self.tally.clear()
@@ -143,7 +117,7 @@ class TableSource(Source):
                 "file_bytes": t.version[0],
                 "modified": t.version[1],
             }
-            for t in self.tables
+            for t in self.files
         ]
         return {
             "kind": "table",

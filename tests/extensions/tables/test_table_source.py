@@ -72,7 +72,7 @@ def test_every_row_of_csv_is_read_once_however_lines_end(tmp_path, small_pieces,
     text = table.to_csv(index=False, lineterminator=end, quoting=quoted)
     (tmp_path / "t.csv").write_text(text if last else text.removesuffix(end), newline="")
     source = source_of(tmp_path / "t.csv")
-    is_cut = len(source.tables[0].groups) > 1
+    is_cut = len(source.files[0].groups) > 1
     assert is_cut == ("\n" not in town and end != "\r")
     rows, y = rows_of(source)
     np.testing.assert_array_equal(rows, table["row"])
