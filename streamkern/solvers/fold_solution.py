@@ -76,7 +76,7 @@ def solve_folds(
     options: PenaltyOptions,
     *,
     intercept: bool,
-    sizes: Sequence[int] | None = None,
+    sizes: Sequence[int],
     leave_one_out: LeaveOneOutCurve | None = None,
     landmarks: LandmarkFolds | None = None,
     rows: Any = None,
@@ -85,16 +85,16 @@ def solve_folds(
 
     `folds` is an argument of tasks; landmarks and rows are as in `solve_sizes`.
     """
-    if options.is_fixed and (sizes is None or len(sizes) == 1):
-        total = persist(delayed(FoldStatistics.total, folds, sizes and sizes[0], name="total"))
+    if options.is_fixed and len(sizes) == 1:
+        total = persist(delayed(FoldStatistics.total, folds, sizes[0], name="total"))
         return Solved(*compute(delayed(_solved, total, options.alpha, intercept, name="solve")))
-    if sizes is not None and len(sizes) > 1 and not options.needs_folds:
+    if len(sizes) > 1 and not options.needs_folds:
         raise ParameterError(
             "the number of components is chosen by cross-validation; take alpha 'cv' or a grid "
             "of penalties, or give the number."
         )
     how: Any = {"leave_one_out": leave_one_out, "landmarks": landmarks, "rows": rows}
-    tried = solve_sizes(folds, options, intercept=intercept, sizes=sizes or [None], **how)
+    tried = solve_sizes(folds, options, intercept=intercept, sizes=sizes, **how)
     size = tried[0]
     if len(tried) > 1:  # the smallest size within one standard error of the best
         scores = [each.curve.combined(each.chosen) for each in tried]

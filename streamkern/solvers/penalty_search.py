@@ -54,12 +54,12 @@ def solve_sizes(
     options: PenaltyOptions,
     *,
     intercept: bool,
-    sizes: Sequence[int | None],
+    sizes: Sequence[int],
     leave_one_out: LeaveOneOutCurve | None = None,
     landmarks: LandmarkFolds | None = None,
     rows: Any = None,
 ) -> tuple[Size, ...]:
-    """Choose the penalty for every number of leading features, None for all of them.
+    """Choose the penalty for every number of leading features.
 
     Of few rows at landmarks, and of a guarded choice, each fold is predicted without its own.  A
     guarded choice of few rows takes the errors of these without themselves: `rows` are blocks of
@@ -76,7 +76,7 @@ def solve_sizes(
     if leave_one_out is None:
         options.check_without_rows()
 
-    def sized(n_components: int | None) -> Size:
+    def sized(n_components: int) -> Size:
         total = persist(delayed(FoldStatistics.total, folds, n_components, name="total"))
         basis = persist(delayed(_eigenbasis, total, intercept, name="eigenbasis"))
         known: tuple[Spectrum, int] = compute(delayed(_known, total, basis, name="spectrum"))
@@ -153,7 +153,7 @@ def _held_out(  # noqa: PLR0917  a task
     return held_out_errors(basis, total, split, alphas, n_threads, keep_models=True)
 
 
-def splits(folds: Any, numbers: Sequence[int], n_components: int | None) -> dict[int, Any]:
+def splits(folds: Any, numbers: Sequence[int], n_components: int) -> dict[int, Any]:
     return {
         k: delayed(FoldStatistics.split, folds, k, n_components, name=f"part-{k}") for k in numbers
     }

@@ -104,7 +104,7 @@ def refitted(kind, q, *, intercept, weighted=False, alphas=ALPHAS, size=D):
 @pytest.mark.parametrize("per_target", [True, False])
 def test_one_standard_error_takes_the_largest_penalty_that_is_as_good(per_target):
     options = PenaltyOptions(ALPHAS, per_target=per_target, one_standard_error=True)
-    solved = solve_folds(passed("rows", 1), options, intercept=True)
+    solved = solve_folds(passed("rows", 1), options, intercept=True, sizes=[D])
     scores, of_folds = refitted("rows", 1, intercept=True)
     best = int(scores[:, 0].argmin())
     error = of_folds[:, best, 0].std(ddof=1) / np.sqrt(K)
@@ -115,7 +115,7 @@ def test_one_standard_error_takes_the_largest_penalty_that_is_as_good(per_target
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_by_default_thirty_penalties_are_tried(intercept):
-    solved = solve_folds(passed("rows"), PenaltyOptions("cv"), intercept=intercept)
+    solved = solve_folds(passed("rows"), PenaltyOptions("cv"), intercept=intercept, sizes=[D])
     spectrum = Eigenbasis.of(total_of().centred(intercept=intercept)).spectrum
     assert_close(solved.size.curve.alphas / default_grid(spectrum), np.ones(30), steps=1e4)
     above = spectrum.values[-1] * np.array([1e-6, 1e-3, 1.0])
@@ -127,7 +127,7 @@ def test_by_default_thirty_penalties_are_tried(intercept):
 
 @pytest.mark.parametrize("alpha", [0.5, 1e-20])
 def test_a_penalty_that_is_given_is_taken_and_nothing_is_chosen(alpha):
-    solved = solve_folds(passed("shards", 2), PenaltyOptions(alpha), intercept=True)
+    solved = solve_folds(passed("shards", 2), PenaltyOptions(alpha), intercept=True, sizes=[D])
     expected = solve_ridge(total_of(2).centred(), alpha)
     assert solved.solution.alpha == alpha
     assert solved.solution.solver == expected.solver
@@ -184,7 +184,7 @@ def bits(solved) -> list[bytes]:
 
 def solved_everywhere(kind) -> dict[str, list[bytes]]:
     return {
-        name: bits(solve_folds(passed(kind, 2), options, intercept=True))
+        name: bits(solve_folds(passed(kind, 2), options, intercept=True, sizes=[D]))
         for name, options in OPTIONS.items()
     }
 
@@ -205,7 +205,7 @@ def test_threads_give_the_same_bits(kind, threads, expected):
 def test_moments_stay_with_the_workers(external_scheduler):
     with streamkern.connect(scheduler=external_scheduler) as client:
         folds = passed("rows", 2)
-        solved = solve_folds(folds, OPTIONS["cv"], intercept=True)
+        solved = solve_folds(folds, OPTIONS["cv"], intercept=True, sizes=[D])
         assert dask.is_dask_collection(folds)
         assert dask.is_dask_collection(solved.size.total)
         assert dask.is_dask_collection(solved.size.basis)
