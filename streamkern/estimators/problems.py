@@ -82,7 +82,7 @@ class Problem(ABC):
         solution |= parameters.solution_by_passes(options, like=template is not None)
         return job_of(parameters, options, template, **solution)
 
-    def moments_job(self, parameters: Parameters, template: Template | None = None) -> Job:
+    def moments_job(self, parameters: Parameters, template: Template | None) -> Job:
         """Return the same of `moments`."""
         return job_of(parameters, parameters.moment_options(template), template, indexed=True)
 

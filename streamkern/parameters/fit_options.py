@@ -262,7 +262,7 @@ class FitOptions:
         )
 
     def map_for(
-        self, kept: Array, rows: Floats, weights: Floats | None = None, ends: Floats | None = None
+        self, kept: Array, rows: Floats, weights: Floats | None, ends: Floats | None
     ) -> tuple[FeatureMap, Kernel]:
         """Draw the map for the inputs that are kept, with the length scale that suits `rows`.
 

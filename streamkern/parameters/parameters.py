@@ -306,7 +306,7 @@ class Parameters:
         found = template.options
         return self.with_folds(self.map_options(found.feature_map, found.kernel), template)
 
-    def moment_options(self, template: Template | None = None) -> FitOptions:
+    def moment_options(self, template: Template | None) -> FitOptions:
         """Return the options of the passes of moments, which are dealt to folds in any case."""
         if template is None:
             return self.growing().map_options()

@@ -40,7 +40,7 @@ class _Scale(NamedTuple):
 
 
 def fitted_intervals(
-    predictor: Predictor, rows: Block, predicted: Floats, *, of_gaps: bool = False
+    predictor: Predictor, rows: Block, predicted: Floats, *, of_gaps: bool
 ) -> Intervals | None:
     """Return intervals by predictions (m, q) of models that have not seen rows, NaN if unknown.
 

@@ -61,9 +61,7 @@ def decomposed(matrix: Floats, n_threads: int | None = None) -> tuple[Floats, Fl
     return values, vectors.T
 
 
-def decomposed_in_range(
-    matrix: Triangle, rank: int, n_threads: int | None = None
-) -> tuple[Floats, Floats]:
+def decomposed_in_range(matrix: Triangle, rank: int) -> tuple[Floats, Floats]:
     """Return the eigenvalues and vectors of a positive semidefinite matrix of at most some rank.
 
     Products with a few more random vectors than its rank, repeated once against rounding, span its
@@ -76,7 +74,7 @@ def decomposed_in_range(
     k = min(rank + _OVERSAMPLED, D)
     values, vectors = np.zeros(D), np.zeros((D, D))
     Q = np.random.default_rng(0).standard_normal((D, k))
-    with blas_threads(1), ThreadPoolExecutor(n_threads or usable_cores()) as pool:
+    with blas_threads(1), ThreadPoolExecutor(usable_cores()) as pool:
 
         def product(columns: Floats) -> Floats:
             parts = [columns[:, start : start + _PIECE] for start in range(0, k, _PIECE)]
@@ -84,7 +82,7 @@ def decomposed_in_range(
 
         for _ in range(2):
             Q = np.linalg.qr(product(Q))[0]
-        inside, rotation = decomposed(Q.T @ product(Q), n_threads)
+        inside, rotation = decomposed(Q.T @ product(Q))
         r = min(rank, k)  # the others are rounding
         np.maximum(inside[k - r :], 0.0, out=values[D - r :])
         np.matmul(Q, rotation[:, k - r :], out=vectors[:, D - r :])

@@ -29,7 +29,7 @@ def solve_without(
     *,
     n_components: int,
     intercept: bool,
-    few: tuple[int, Any] | None = None,
+    few: tuple[int, Any] | None,
 ) -> dict[int, Any]:
     """Leave out every fold in turn, and solve for what is left of the moments."""
     total, without = total_and_splits(folds, n_components)
