@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -263,11 +263,9 @@ class RowsOfFiles(Source):
 
     def parts_of(self, start: int, stop: int) -> Iterator[tuple[Any, int, int]]:
         """Yield the files that have some rows, and which of theirs these are."""
-        first = bisect_right(self._ends, start)
-        for file, end in zip(self.files[first:], self._ends[first:], strict=True):
+        some = slice(bisect_right(self._ends, start), bisect_left(self._ends, stop) + 1)
+        for file, end in zip(self.files[some], self._ends[some], strict=True):
             begin = end - file.n_rows
-            if begin >= stop:
-                return
             if file.n_rows:
                 yield file, max(start - begin, 0), min(stop, end) - begin
 

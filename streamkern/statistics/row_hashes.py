@@ -72,10 +72,8 @@ class RowSample(FirstRows, Statistic):
         for block in blocks:
             places = block.places()
             hashes = hashed(places, self.random_state)
-            if len(self.hashes) == self.n_rows:
-                chosen = np.flatnonzero(hashes < self.hashes[-1])
-            else:
-                chosen = np.arange(len(hashes))
+            is_full = len(self.hashes) == self.n_rows
+            chosen = np.flatnonzero(hashes < self.hashes[-1]) if is_full else np.arange(len(block))
             if len(chosen) > self.n_rows:
                 chosen = chosen[np.argpartition(hashes[chosen], self.n_rows)[: self.n_rows]]
             if len(chosen):
