@@ -8,14 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from operator import methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, OverflowedError, ParameterError, WorkersLostError
-from streamkern.sources.stored_files import in_threads
+from streamkern.sources.stored_files import in_threads, is_unchanged
 
 if TYPE_CHECKING:
     from streamkern.sources.label_columns import LabelColumn
@@ -255,7 +254,7 @@ class Source(ABC):
 class RowsOfFiles(Source):
     """Rows of files, one file after the other."""
 
-    files: tuple[Any, ...]  # with `path`, `n_rows` and `is_unchanged`
+    files: tuple[Any, ...]  # with `path`, `n_rows` and `version`
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -275,7 +274,7 @@ class RowsOfFiles(Source):
         return f"row {row:,}"
 
     def check_unchanged(self) -> None:
-        same = in_threads(methodcaller("is_unchanged"), [(file,) for file in self.files])
+        same = in_threads(is_unchanged, [(file.path, file.version) for file in self.files])
         for file, is_same in zip(self.files, same, strict=True):
             if not is_same:
                 raise DataError(f"{file.path} changed while it was in use; start again.")

@@ -23,7 +23,7 @@ from streamkern.sources.dataset_checks import (
     type_of,
 )
 from streamkern.sources.hdf5_opening import opened, undamaged
-from streamkern.sources.stored_files import StoredFile
+from streamkern.sources.stored_files import StoredFile, version_of
 
 # Of URLs that are paths.
 _LOCAL = ("file", "local")
@@ -43,13 +43,9 @@ class FileRows(NamedTuple):
     recipe: str = ""  # how a table became these rows, as JSON
     ids: tuple[str, ...] = ()  # datasets of those of the recipe
 
-    def is_unchanged(self) -> bool:
-        if isinstance(self.path, StoredFile):
-            return self.path.is_unchanged()
-        try:
-            return size_and_time(self.path) == (self.file_bytes, self.modified)
-        except OSError:
-            return False
+    @property
+    def version(self) -> tuple[int, float | str]:
+        return self.file_bytes, self.modified
 
     @property
     def paths(self) -> list[str]:
@@ -60,11 +56,6 @@ class FileRows(NamedTuple):
     def columns(self) -> str:
         target = "".join(f", {q}" for q in self.target_shape) or ","
         return f"{self.n_features} inputs and targets (n{target})"
-
-
-def size_and_time(path: str | Path) -> tuple[int, float]:
-    status = Path(path).stat()
-    return status.st_size, status.st_mtime
 
 
 def matching(pattern: str, storage_options: Mapping[str, Any] | None = None) -> list[str]:
@@ -148,11 +139,7 @@ def describe_rows(
                 shape[0] == n,
                 f"there are {n:,} rows but {labels} has {shape[0]:,}; they must be equally long.",
             )
-        modified: float | str
-        if isinstance(path, StoredFile):
-            size, modified = path.size, path.version
-        else:
-            size, modified = size_and_time(path)
+        size, modified = version_of(path)
         return FileRows(
             path=whole,
             n_rows=n,

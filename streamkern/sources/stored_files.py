@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from io import RawIOBase
+from pathlib import Path
 from typing import Any, TypeVar
 
 # Requests under way at a time.
@@ -41,6 +42,24 @@ class StoredFile(str, ABC):
     @abstractmethod
     def in_use(self) -> AbstractContextManager[None]:
         """Say that rows of the open file are in use, while HDF5 reads none of it."""
+
+
+def version_of(path: str) -> tuple[int, float | str]:
+    """Return the size, and the time or tag of the last change, of a store when it was listed."""
+    if isinstance(path, StoredFile):
+        return path.size, path.version
+    status = Path(path).stat()
+    return status.st_size, status.st_mtime
+
+
+def is_unchanged(path: str, version: tuple[int, float | str]) -> bool:
+    """Say whether a file is of the version that it was."""
+    if isinstance(path, StoredFile):
+        return path.is_unchanged()
+    try:
+        return version_of(path) == version
+    except OSError:
+        return False
 
 
 def in_threads(function: Callable[..., T], arguments: Iterable[tuple[Any, ...]]) -> list[T]:

@@ -15,12 +15,8 @@ from streamkern.engine.scheduler import compute_all, delayed
 from streamkern.errors import DataError
 from streamkern.extensions.tables import stored_tables
 from streamkern.extensions.tables.cells import Whole, csv, pa
-from streamkern.extensions.tables.stored_tables import (
-    StoredTable,
-    opened_bytes,
-    reading,
-    version_of,
-)
+from streamkern.extensions.tables.stored_tables import StoredTable, opened_bytes, reading
+from streamkern.sources.stored_files import version_of
 
 # Of the first line.
 _LINE_BYTES = 8 << 20

@@ -8,12 +8,8 @@ from urllib.parse import unquote
 from streamkern.errors import DataError
 from streamkern.extensions.tables import stored_tables
 from streamkern.extensions.tables.cells import is_text, pa, parquet
-from streamkern.extensions.tables.stored_tables import (
-    StoredTable,
-    opened_bytes,
-    reading,
-    version_of,
-)
+from streamkern.extensions.tables.stored_tables import StoredTable, opened_bytes, reading
+from streamkern.sources.stored_files import version_of
 
 # Rows that are read at once of a wide table, and of any.
 _FEW_ROWS, _MOST_ROWS = 64, 1 << 14

@@ -18,7 +18,6 @@ import numpy as np
 
 from streamkern._typing import Array
 from streamkern.errors import DataError, first_line
-from streamkern.sources.headers import size_and_time
 from streamkern.sources.stored_files import StoredFile, StoreError
 
 # Of a file that are read at a time.
@@ -127,14 +126,6 @@ class StoredTable(ABC):
             if n_rows:
                 yield n_rows, max(-(-n_rows // _MOST_PARTS), min(n_rows, _PART_ROWS))
 
-    def is_unchanged(self) -> bool:
-        if isinstance(self.path, StoredFile):
-            return self.path.is_unchanged()
-        try:
-            return version_of(self.path) == self.version
-        except OSError:
-            return False
-
     def check_names(self) -> None:
         """Raise DataError if two columns share a name."""
         if twice := [name for name, n in Counter(self.schema.names).items() if n > 1]:
@@ -150,8 +141,3 @@ class StoredTable(ABC):
 
     def changed(self) -> DataError:
         return DataError(f"{self.path} changed while it was in use; start again.")
-
-
-def version_of(path: str) -> tuple[int, float | str]:
-    """Return the size, and the time or tag of the last change, of a store when it was listed."""
-    return (path.size, path.version) if isinstance(path, StoredFile) else size_and_time(path)
