@@ -8,6 +8,7 @@ from streamkern.fitting.draw_features import Features
 from streamkern.models.data_moments import DataMoments
 from streamkern.models.feature_rounding import USUAL_ROUNDING
 from streamkern.models.report_facts import known_columns, pass_report
+from streamkern.parameters.fit_options import has_few_rows
 from streamkern.passes.column_summary import block_of
 from streamkern.passes.fit_context import FitContext
 from streamkern.predict.support import SupportRows
@@ -36,7 +37,11 @@ def sum_features(
     if learnt is not None:
         report = learnt.reported(report)
     folds, landmarks, sampled = context.fold_rule, None, not source.sparse_row_bytes
-    if sampled and folds.n_folds > 1:
+    n_rows, penalty = sums.passes[0].n_rows, context.penalty
+    # The nearest rows of many landmarks in many inputs take seconds.
+    is_asked = context.crowding is not None or (penalty is not None and penalty.is_guarded)
+    is_asked |= sums.completion is None and has_few_rows(n_rows, feature_map.n_components)
+    if sampled and folds.n_folds > 1 and is_asked:
         rows, numbers = standardizer_of(feature_map)(summary.sample.X), folds.of_tests()
         landmarks = LandmarkFolds.of(feature_map, rows, numbers.of(block_of(summary.sample)))
     how = feature_map, kernel, summary.sample
@@ -54,7 +59,7 @@ def sum_features(
         support_rows=SupportRows.of(*how) if sampled else None,
         sample=summary.sample,
         columns=columns,
-        n_rows=sums.passes[0].n_rows,
+        n_rows=n_rows,
         encoding=encoding_of(source),
         feature_rounding=sums.facts.get("feature_rounding", USUAL_ROUNDING),
         weight_unit=sums.facts.get("weight_unit"),

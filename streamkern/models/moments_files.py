@@ -11,7 +11,7 @@
                version 1 had the products of all targets as target, (q, q))
 /index/hashes  (n,) uint64, of the values of every row, ascending
 /index/folds   (n,) which fold the row is in
-/landmarks/folds  (D,) which fold every landmark is in, where the map is at landmarks
+/landmarks/folds  (D,) which fold every landmark is in, where rows are few for them
 """
 
 import math
