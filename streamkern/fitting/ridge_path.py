@@ -54,7 +54,8 @@ def ridge_path(
     penalty = parameters.penalty
     penalty = penalty.guarded() if moments.crowds else penalty
     completion, sample, rows = moments.completion, moments.sample, None
-    if sample is not None and len(sample.X) == moments.n_rows and not moments.is_reweighted:
+    uses_rows = penalty.is_guarded and not moments.is_reweighted
+    if uses_rows and sample is not None and len(sample.X) == moments.n_rows:
         rows = [*blocks(sample.X, sample.y, sample.counts, np.arange(len(sample.X)))]
     # Features of a sparse solution are no combinations, as those of fewer landmarks are.
     with_landmarks = penalty.is_guarded or parameters.sparse is None
