@@ -68,7 +68,14 @@ EXTENSIONS = {
     "integers": Extension(
         names={"IntegerMoments": "integer_moments"}, solvers={"integers": "integer_system.Integers"}
     ),
-    "growing": Extension(),
+    "growing": Extension(
+        commands={
+            "moments": "Reduce rows to moments, to merge, remove rows from, and solve.",
+            "merge": "Merge the moments of different rows.",
+            "forget": "Take rows out of moments.",
+            "solve": "Make a model of moments.",
+        }
+    ),
     "fields": Extension(
         names={"GridFourierFeatures": "grid_transformer"},
         options={"predict": "grid_options"},

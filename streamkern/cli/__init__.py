@@ -24,10 +24,6 @@ CORE = {
     "predict": "Predict every row of a data set.",
     "evaluate": "Compare predictions with targets.",
     "compare": "Exact kernel ridge against random features, over their number.",
-    "moments": "Reduce rows to moments, to merge, remove rows from, and solve.",
-    "merge": "Merge the moments of different rows.",
-    "forget": "Take rows out of moments.",
-    "solve": "Make a model of moments.",
     "show": "Show the card of a model, or what moments or components are of.",
 }
 COMMANDS = CORE | registry.commands()

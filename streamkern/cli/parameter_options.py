@@ -14,13 +14,8 @@ from streamkern.kernels import Kernel, length_scale_of, parsed_kernel
 from streamkern.parameters.parameters import AUTO, DEFAULT_KERNEL, OPTIONS, Option, Parameters
 from streamkern.registry import installed
 
-# Parameters of a map, of the moments that it makes, and of what is made of moments.
+# Parameters of a map.
 OF_MAPS = ("kernel", "feature_map", "paired", "standardize", "precision", "random_state")
-OF_MOMENTS = (*OF_MAPS, "n_components", "metric", "trend", "n_folds", "fold_by", "on_bad_rows")
-OF_MODELS = (
-    *("n_components", "alpha", "alphas", "per_target", "one_standard_error", "sparse"),
-    *("sparse_method", "fit_intercept"),
-)
 # Where the kernel is not chosen.
 GIVEN_KERNEL = {"default": "gaussian", "metavar": "KERNEL", "help": "How similar two rows are"}
 # What moments or a model that others are to be like decide.

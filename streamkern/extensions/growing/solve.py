@@ -7,15 +7,21 @@ import click
 from streamkern.cli import options as shared
 from streamkern.cli.console import Console, command
 from streamkern.cli.job import check_outputs, place_of
-from streamkern.cli.parameter_options import OF_MODELS, parameter_options, values_of
+from streamkern.cli.parameter_options import parameter_options, values_of
 from streamkern.cli.saving import save_model, show_model
+
+# Parameters of what is made of moments.
+_OF_MODELS = (
+    *("n_components", "alpha", "alphas", "per_target", "one_standard_error", "sparse"),
+    *("sparse_method", "fit_intercept"),
+)
 
 
 @command(
     click.argument("moments", metavar="M.h5"),
     shared.model_option,
     *parameter_options(
-        *OF_MODELS,
+        *_OF_MODELS,
         n_components={
             "default": None,
             "help": "The first D features; auto: the smallest number that is good enough; by "

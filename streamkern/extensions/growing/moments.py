@@ -4,15 +4,17 @@ from typing import Any
 
 from streamkern.cli import options as shared
 from streamkern.cli.console import Console, command
-from streamkern.cli.parameter_options import OF_LIKE, OF_MOMENTS, parameter_options, parameters_of
+from streamkern.cli.parameter_options import OF_LIKE, OF_MAPS, parameter_options, parameters_of
 from streamkern.cli.row_files import prepared
 from streamkern.cli.saving import drop_checkpoint, save_moments
+
+_OF_MOMENTS = (*OF_MAPS, "n_components", "metric", "trend", "n_folds", "fold_by", "on_bad_rows")
 
 
 @command(
     *shared.rows_options,
     shared.out_option("M.h5", "The moments file to write."),
-    *parameter_options(*OF_MOMENTS),
+    *parameter_options(*_OF_MOMENTS),
     shared.like_option,
     *shared.options_of_extensions("moments"),
     *shared.job_options,
