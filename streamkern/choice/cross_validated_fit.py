@@ -110,7 +110,7 @@ class CrossValidatedFit(SmallFit):
         total, intercept = reduce(Moments.merge, sums), self.options.fit_intercept
         basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
         spans: list[Any] = [None] * len(sums)
-        few = has_few_rows(len(y), self.n_components)
+        few = has_few_rows(len(y), drawn.n_components)
         dealt = LandmarkFolds.of(drawn, X, folds) if is_guarded or few else None
         if dealt is not None:
             spans = [dealt.span_without(fold, len(basis.vectors)) for fold in np.unique(folds)]

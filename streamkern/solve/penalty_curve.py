@@ -161,10 +161,11 @@ class PenaltyCurve:
     def combined(self, chosen: Array) -> tuple[float, float]:
         """Return the mean score of the targets at the chosen penalties, and its standard error.
 
-        Of a guarded choice it is the error between neighbours.
+        Of a guarded choice it is the error between neighbours, where one is known.
         """
         if self.near is not None:
-            scores = self.near[chosen, np.arange(self.near.shape[1])]
+            near = self.near[chosen, np.arange(self.near.shape[1])]
+            scores = np.where(np.isfinite(near), near, self.at(chosen))
             score = float((scores / self.scale).mean())
             return score, score * self.near_spread
         score = float((self.at(chosen) / self.scale).mean())

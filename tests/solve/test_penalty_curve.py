@@ -139,6 +139,11 @@ def test_a_guarded_choice_is_gcvs_where_folds_are_no_worse_than_the_mean_or_the_
         for j, chosen in enumerate(nowhere.choose(per_target=per_target)):
             is_allowed = errors[1, j] <= 1.1 * max(errors[:, j].min(), mean[j])
             assert chosen == (1 if is_allowed else errors[:, j].argmin())
+        unknown = curve(variance=variance).guarded(known, folds_of(mean=mean), own * np.inf)
+        assert (
+            unknown.combined(unknown.choose())[0]
+            == curve(variance=variance).combined(unknown.choose())[0]
+        )
         # Few rows have errors of their own in the place of GCV's.
         for j, chosen in enumerate(told.choose(per_target=per_target)):
             most = 1.1 * max(errors[:, j].min(), mean[j])

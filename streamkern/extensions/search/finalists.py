@@ -20,6 +20,8 @@ from streamkern.kernels import ShiftInvariantKernel, Sum
 from streamkern.parameters.cost_estimate import fit_seconds
 from streamkern.statistics import dtype_of_features
 
+# What trials take of the first ones: those that follow are sums, or all at landmarks.
+_TIMES = 1.4
 # Half octaves from the length scale of a metric that are tried at the most.
 _FARTHEST = 6
 # Features that metrics have at the most, and those that they always may have.
@@ -46,6 +48,7 @@ def compare(search: Search, n_components: int, *, adds: bool) -> None:
     if len(tried := search.try_all(limit, always, D, last=True)) < len(always):
         D = FEWEST_COMPONENTS
         tried = search.try_all(TimeLimit(), always, D, last=True)
+    search.clock.taken[D, True] = _TIMES * max(sum(each.cost) for each in tried)
     if adds:
         tried += _sums(search, first, others, D)
     tried += search.try_some(others, D, last=True)

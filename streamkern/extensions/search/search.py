@@ -1,6 +1,5 @@
 """A search: settings, their errors on folds of the sample, and what is best."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,8 +22,6 @@ from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.threads import blas_threads
 from streamkern.statistics import dtype_of_features
 
-# What trials take of the first ones: those that follow are sums, or all at landmarks.
-_AT_ONCE = 1.4
 # Fewer length scales than these have edges that say nothing: rounds of a metric tried others.
 _FEWEST_TRIED = 3
 
@@ -144,8 +141,6 @@ class Search:
         self._fewest = 0 if made else self._fewest
         if last and self.clock is not None:
             self.clock.measure(made, plan)
-            taken = max((sum(each.cost) for each in made), default=math.inf)
-            self.clock.taken[n_components, last] = _AT_ONCE * taken
         for each in made:
             _, name, kernel = each.setting.names
             tried = f"{name}, {kernel}, {each.n_components} components"
