@@ -109,6 +109,15 @@ def test_the_density_of_many_inputs_is_that_of_the_draws(kernel, formula):
         assert error <= 4.5 * waves.std() / math.sqrt(n)
 
 
+@pytest.mark.parametrize(
+    "kernel", [kernel for kernel in FORMULAS if not isinstance(kernel, Periodic)], ids=repr
+)
+def test_a_density_integrates_to_one(kernel):
+    t = np.linspace(-40.0, 40.0, 40_000)  # 0 is not among them, where some are infinite
+    density = kernel.with_length_scale(0.5).density(np.sinh(t)[:, None])
+    assert np.trapezoid(density * np.cosh(t), t) == pytest.approx(1.0, rel=1e-3)
+
+
 @every_kernel
 def test_extreme_normal_and_uniform_numbers_give_finite_frequencies(kernel, formula):
     normal = np.array([[0.0, -8.0, 1e-300], [8.0, -1.0, 1.0]])
