@@ -37,7 +37,7 @@ FLOORS = [
     {"extensions"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-SHARED = {"__init__", "_typing", "_version"}
+SHARED = {"__init__", "_docstrings", "_typing", "_version"}
 
 # Who may import what, beside the floors.
 ALLOWED = {

@@ -191,10 +191,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         return as_source(*self._tables(X, *given, targets=targets))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write what was fitted to an HDF5 file, which `streamkern.load` reads.
-
-        `force` replaces a file.
-        """
+        """Write what was fitted to an HDF5 file, which `streamkern.load` reads."""
         self._current_model.save(path, force=force)
 
     def __sklearn_tags__(self) -> Any:
@@ -237,9 +234,14 @@ def load(path: str | Path) -> Any:
     ModelFileError is raised if the file is missing, is not a model, is damaged, or has a newer
     format.
 
+    Parameters
+    ----------
+    path : str or Path
+
     Returns
     -------
-    RandomFeatureRidge, RandomFeatureClassifier, RandomFeatureAdaBoost or RandomFeaturePCA
+    estimator
+        Fitted, of the class that was saved, such as RandomFeatureRidge.
     """
     return estimator_of(load_fitted(path))
 

@@ -184,7 +184,15 @@ class LazyTransformer(TransformerMixin, auto_wrap_output_keys=None):  # type: ig
             cls.transform = _lazily(method)
 
     def fit_transform(self: Any, X: Any, y: Any = None, **parameters: Any) -> Any:
-        """Fit to rows, with parameters of `fit`, and return what `transform` makes of them."""
+        """Fit to rows, and return what `transform` makes of them.
+
+        Parameters
+        ----------
+        X, y : array_like, data frame or Dask collection
+            As in `fit` and `transform`.
+        **parameters : dict
+            Others of `fit`, by their names.
+        """
         return self.fit(X, y, **parameters).transform(X)
 
 

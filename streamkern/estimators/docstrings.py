@@ -1,18 +1,21 @@
 """Numpydoc sections of estimators: what several of them say alike is written here once."""
 
 import re
-from inspect import cleandoc, getmembers, isdatadescriptor, signature
+from functools import cache
+from inspect import getmembers, isdatadescriptor, signature
 from textwrap import fill
 from typing import Any
+
+from streamkern._docstrings import described, entries, joined, listed, sections
 
 _PARAMETERS = """
 kernel : Kernel or str
     A text is a name such as 'matern32' or, with parameters, 'matern(nu=2)'.  'auto', of
-    regressions and classifiers, is Laplacian or
-    Gaussian with half, once or twice the median length scale, as small fits to a sample predict its
-    other rows; with the median itself Laplacian, unless another is better by more than a standard
-    error.  Of fewer than 30 rows, in a metric, in `RandomFeatureAdaBoost` and for the map 'grid' it
-    is Gaussian with the median, which is what other estimators have by default.
+    regressions and classifiers, is Laplacian or Gaussian with half, once or twice the median
+    length scale, as small fits to a sample predict its other rows; with the median itself
+    Laplacian, unless another is better by more than a standard error.  Of fewer than 30 rows, in
+    a metric, in `RandomFeatureAdaBoost` and for the map 'grid' it is Gaussian with the median,
+    which is what other estimators have by default.
 n_components : int or 'auto'
     D, the number of features.  'auto' makes up to 4,096, and keeps the smallest of 64, 128, ...
     whose cross-validated error is within one standard error of the best.
@@ -112,6 +115,82 @@ class_weight : 'balanced', or mapping of label to float, optional
     What weights of rows are multiplied by.  'balanced' is N / (K N_k) for a class of weight
     N_k, so that all classes weigh the same.  Probabilities are then those of rows so weighted.
 """
+_FIT = """
+X : Source, array_like, data frame or Dask collection, of shape (n, p); or path or paths
+    A source, such as `open_hdf5` returns, brings its own targets and weights.  A path, pattern
+    or URL is of HDF5, with the datasets X and y; or of CSV or Parquet, whose rows become inputs
+    where they are read, by a recipe that the model keeps.  A pyarrow dataset of Parquet is its
+    files.
+y : array_like or Dask collection, of shape (n,) or (n, q), optional
+    Targets, or labels (n,): text, bytes, booleans or whole numbers; NaN, None and '' are
+    missing.  With a path or data frame, the name of the dataset, or of columns.
+sample_weight : array_like or Dask collection of shape (n,), optional
+    Numbers of at least 0, or with a path or frame the name of what holds them: a row of weight
+    s counts as s equal rows.  Rows are dealt to folds by their places, so cross-validation
+    agrees only where folds hold the same rows.
+groups, times : array_like or Dask collection of shape (n,), optional
+    What folds go by, one of both: rows of a group are left out together, or parts of time are
+    predicted from those before them, `gap` apart.  Of files it is what `fold_by` names.
+like : DataMoments, estimator, or path of either, optional
+    Whose map, standardisation and precision are taken, and the classes and their weights.
+checkpoint : str or Path, optional
+    A folder where sums are saved.  The same fit goes on from there after it was stopped;
+    `report_["resumed_shards"]` is what it did not read again.
+keep_moments : bool
+    Keep the moments as `moments_`, about 4 D^2 bytes a fold: `partial_fit` adds rows to them,
+    as to those of up to 64 MB that a fit keeps anyway, and `write_report` needs no pass to
+    predict rows by models that have not seen them.  Of up to 8,192 features the solver 'auto'
+    is 'direct' then, whatever it takes.
+"""
+_METHODS = """
+exposure, offset : array_like or Dask collection of shape (n,), optional
+    As in `fit`.
+repeated_rows : bool
+    Whether rows with the values of others that are in are other observations, and count too.
+return_std : bool
+    Whether standard deviations of new targets come, too: of the noise, and of what the
+    coefficients are uncertain by.
+interval : float, optional
+    The share of new targets, such as 0.9, that intervals are to hold, which come, too.  They
+    are locally weighted conformal ones, as wide as errors on held-out rows tell.
+path : str or Path
+    Of the HDF5 file that is written.
+moments : DataMoments
+    Of at least `n_components` features, of which the leading ones are taken.  The map, and what
+    else they were made by, is theirs, whatever the parameters of this object.
+target_unit : array_like of shape (q,), optional
+    What targets are divided by before their outer products are added; by default 1.
+n_largest : int
+    How many rows are named for their leverage, and how many for their error.
+compact : bool
+    Leave out the normal equations, D (D + 1) / 2 numbers, without which there are no
+    standard deviations and no leverages.
+force : bool
+    Replace a file that is there.
+parameters : dict
+    Values by the names that `get_params` gives.
+n_features : int
+    p, the number of inputs.
+rows, weights : ndarray of shape (m, p) and (m,), optional
+    Spread over the data and in random order, for what is made from rows; and how often each
+    counts in a median length scale, and as a landmark.
+transform() : ndarray of shape (n, D), or what `set_output` asks for
+    Of a Dask collection a Dask array or DataFrame.
+fit_transform() : as of `transform`
+support() : ndarray of shape (n,), or Dask array of a Dask collection
+    The share of the rows of the fit that lie as far from the others, NaN for a row that is not
+    finite.  Below 0.01 nothing like it was fitted, and errors may be of any size.
+gradient_outer_product() : ndarray of shape (p, p)
+    0 for inputs that are left out.
+score() : float
+moments() : DataMoments
+draw() : FeatureMap
+normal_equations() : NormalEquations
+predict_proba(), predict_log_proba() : ndarray of shape (n, K), or Dask array of a Dask collection
+    Columns are in the order of `classes_`.
+predict_to_hdf5(), transform_to_hdf5() : int
+    How many rows are NaN, or have no class, because `on_bad_rows` is 'skip'.
+"""
 _INDENT: Any = {"initial_indent": "    ", "subsequent_indent": "    "}
 _ATTRIBUTES = """
 n_features_in_ : int
@@ -121,31 +200,29 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 """
 
 
-def documented(cls: type) -> type:
-    """Complete the parameters and fitted attributes in the docstring of an estimator's class.
+_AS_IN_FIT = re.sub(r"(?m)^(\S.*\n)(    .*\n)+", r"\1    As in `fit`.\n", _FIT)
+_describe = cache(described(_AS_IN_FIT + _METHODS, fit=_FIT))
 
-    A class describes what it has alone, or means otherwise.  The rest is taken from the tables of
-    this module and, for attributes, from the docstrings of properties.
+
+def documented(cls: type) -> type:
+    """Complete the docstrings of an estimator's class, and of its methods.
+
+    A class describes parameters and fitted attributes that it has alone, or means otherwise, and so
+    do methods.  The rest is taken from the tables of this module and, for attributes, from the
+    docstrings of properties.
     """
-    title, *parts = re.split(r"(?m)^(\w+)\n-+\n", cleandoc(cls.__doc__ or ""))
-    sections = dict(zip(parts[::2], parts[1::2], strict=True))
-    sections.pop("Raises", None)  # of a map; an estimator checks its parameters in `fit`
-    described = _paragraphs(_PARAMETERS) | _paragraphs(sections.pop("Parameters", ""))
-    parameters = [described[name] for name in signature(cls).parameters]
+    title, parts = sections(cls.__doc__ or "")
+    parts.pop("Raises", None)  # of a map; an estimator checks its parameters in `fit`
+    known = entries(_PARAMETERS) | entries(parts.pop("Parameters", ""))
     properties = {
-        name: f"{name}\n{fill(value.__doc__ or '', 96, **_INDENT)}"
+        name: f"\n{fill(value.__doc__ or '', 96, **_INDENT)}"
         for name, value in getmembers(cls, isdatadescriptor)
         if name.endswith("_") and not name.startswith("_")
     }
-    attributes = properties | _paragraphs(_ATTRIBUTES + sections.pop("Attributes", ""))
-    sections = {
-        "Parameters": "\n".join(parameters),
-        "Attributes": "\n".join(attributes[name] for name in sorted(attributes)),
-    } | sections
-    texts = [f"{name}\n{'-' * len(name)}\n{text.strip()}" for name, text in sections.items()]
-    cls.__doc__ = "\n\n".join([title.strip(), *texts]) + "\n"
+    attributes = properties | entries(_ATTRIBUTES + parts.pop("Attributes", ""))
+    taken, shown = listed(known, signature(cls).parameters), listed(attributes, sorted(attributes))
+    cls.__doc__ = joined(title, {"Parameters": taken, "Attributes": shown} | parts)
+    for base in cls.__mro__:
+        if base.__module__.startswith("streamkern."):
+            _describe(base)
     return cls
-
-
-def _paragraphs(text: str) -> dict[str, str]:
-    return {each.split()[0]: each for each in re.split(r"\n(?=\S)", text.strip()) if each}

@@ -108,15 +108,22 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
         keep_parameters(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Solve the n x n system of rows (n, p) and targets (n,) or (n, q).
-
-        Predictions are those of a fit to rows that are repeated as often as they weigh (n,), up to
-        rounding, at the same alpha.  Leave-one-out differs: it leaves out a row of weight 2 whole.
+        """Solve the n x n system of the rows.
 
         DataError is raised if these are no tables of finite numbers of equal length, or weights are
         negative or all 0; or all inputs are constant, and to be standardised.  ParameterError,
         InsufficientMemoryError or SingularSystemError is raised if an option cannot be, the n x n
         matrices do not fit, or K + alpha I has no Cholesky factor.
+
+        Parameters
+        ----------
+        X : array_like, data frame or Dask collection, of shape (n, p)
+            Held in memory as float64; a source or a path is refused.
+        y : array_like or Dask collection, of shape (n,) or (n, q); or names of columns of a frame
+        sample_weight : array_like or Dask collection of shape (n,), or str, optional
+            Predictions are those of a fit to rows that are repeated as often as they weigh, up to
+            rounding, at the same alpha.  Leave-one-out differs: it leaves out a row of weight 2
+            whole.
         """
         refuse_paths(self, X)
         named = {"y": unwrapped("y", y), "sample_weight": sample_weight}
@@ -196,9 +203,15 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
 
     @keeps_coordinates
     def predict(self, X: Any) -> Any:
-        """Return predictions (n,) or (n, q) for rows (n, p), a block of rows at a time.
+        """Predict the targets of rows, a block of them at a time.
 
-        They are a lazy Dask array for a Dask collection.
+        Parameters
+        ----------
+        X : array_like, data frame or Dask collection, of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, q), or Dask array for a Dask collection
         """
         check_is_fitted(self)
         rows = as_rows(checked_rows(self, X, first=False, finite=True, dtype=np.float64))

@@ -24,7 +24,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
 
     feature_map_ = fitted("ridge.feature_map", "From raw rows to features, standardised before.")
     coef_ = fitted("ridge.coef", "The coefficients, (D,) or (D, q); of scores for a classifier.")
-    intercept_ = fitted("ridge.intercept", "The intercept, a float or (q,); likewise.")
+    intercept_ = fitted("ridge.intercept", "The intercept, a float or (q,); of scores likewise.")
     kernel_ = fitted("ridge.kernel", "The kernel, with its length scale resolved.")
     alpha_ = fitted("ridge.alpha", "The penalty that was given or chosen.")
     metric_ = fitted("ridge.metric", "M (p, p), the identity by default; 0 for inputs left out.")
@@ -38,10 +38,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         return Parameters.of(self)
 
     def support(self, X: Any) -> Any:
-        """Return how well the rows of the fit cover the places of rows (n, p), lazily of Dask.
+        """Return how well the rows of the fit cover the places of rows.
 
-        It is (n,), the share of the rows of the fit that lie as far from the others, NaN for a row
-        that is not finite.  Below 0.01 nothing like it was fitted, and errors may be of any size.
         ModelFileError is raised if the model has no sample of its rows.
         """
         return self.model_.ridge.support(self._rows(X))
@@ -76,35 +74,6 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         or labels cannot be used; CheckpointError if the folder is in use, or belongs to a fit that
         differs; InsufficientMemoryError, before the first read, if the job cannot fit;
         SingularSystemError if `alpha` is 0 and the features are not independent.
-
-        Parameters
-        ----------
-        X : Source, array_like, data frame or Dask collection, of shape (n, p); or path or paths
-            A source, such as `open_hdf5` returns, brings its own targets and weights.  A path,
-            pattern or URL is of HDF5, with the datasets X and y; or of CSV or Parquet, whose rows
-            become inputs where they are read, by a recipe that the model keeps.  A pyarrow dataset
-            of Parquet is its files.
-        y : array_like or Dask collection, of shape (n,) or (n, q)
-            Targets, or labels (n,): text, bytes, booleans or whole numbers; NaN, None and '' are
-            missing.  With a path or data frame, the name of the dataset, or of columns.
-        sample_weight : array_like or Dask collection of shape (n,), optional
-            Numbers of at least 0, or with a path or frame the name of what holds them: a row of
-            weight s counts as s equal rows.  Rows are dealt to
-            folds by their places, so cross-validation agrees only where folds hold the same rows.
-        groups, times : array_like or Dask collection of shape (n,), optional
-            What folds go by, one of both: rows of a group are left out together, or parts of time
-            are predicted from those before them, `gap` apart.  Of files it is the dataset that
-            `fold_by` names.
-        like : DataMoments, estimator, or path of either, optional
-            Whose map, standardisation and precision are taken, and the classes and their weights.
-        checkpoint : path, optional
-            A folder where sums are saved.  The same fit goes on from there after it was stopped;
-            `report_["resumed_shards"]` is what it did not read again.
-        keep_moments : bool
-            Keep the moments as `moments_`, about 4 D^2 bytes a fold: `partial_fit` adds rows to
-            them, as to those of up to 64 MB that a fit keeps anyway, and `write_report` needs no
-            pass to predict rows by models that have not seen them.  Of up to 8,192 features the
-            solver 'auto' is 'direct' then, whatever it takes.
         """
         how: dict[str, Any] = {"like": like, "checkpoint": checkpoint, "keep_moments": keep_moments}
         return self._fit(self._problem(), X, y, sample_weight, groups, times, **how)
@@ -159,7 +128,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight, groups, times
+        groups, times : array_like or Dask collection of shape (n,), optional
             As in `fit`.  Windows of time choose the penalty; what is tried on the sample leaves out
             parts of time from all others.
         kernels : Kernel, its name, sequence of them, or 'auto', optional
@@ -176,7 +145,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             to 16 times `n_components`.  By default '1m', but None if kernels, maps, a checkpoint,
             or another kernel or map than the default are given: then the length scale is chosen,
             and what is named.
-        checkpoint, keep_moments
+        checkpoint : str or Path, optional
             As in `fit`; the search is made again.
         """
         search: Any = {"kernels": kernels, "maps": maps, "budget": budget, "checkpoint": checkpoint}
@@ -203,8 +172,11 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         """Read the rows as `fit` does, and return their moments: all that `solve` needs.
 
         They can be saved and merged with those of other rows, and rows can be removed from them.
-        Those made `like` others, an estimator, or the file of either, have their map and folds, so
-        that the two merge.
+
+        Parameters
+        ----------
+        like : DataMoments, estimator, or path of either, optional
+            Whose map and folds these have, so that the two merge.
         """
         template = template_of(like)
         aside = copy(self)  # this one was not fitted to these rows
@@ -214,12 +186,9 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
 
     @job("solve")
     def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
-        """Fit the model to moments of at least `n_components` features, without reading rows.
+        """Fit the model to moments, without reading rows.
 
-        The map, and what else the moments were made by, is theirs, whatever this model's
-        parameters; of their features the leading ones are taken.  With `keep_moments`, rows can
-        then be added and removed, if the moments know their rows.
-
+        With `keep_moments`, rows can then be added and removed, if the moments know their rows.
         ParameterError is raised if there are fewer features, no folds to choose or to calibrate by,
         no classes for a classifier, or if the choice of the penalty reads rows.
         """
@@ -232,8 +201,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     ) -> Self:
         """Add rows that are not in yet to a model that keeps its moments, as `partial_fit` does.
 
-        DataError is raised if a row is in already.  With `repeated_rows`, rows with the values of
-        others that are in are other observations, and count too.
+        DataError is raised if a row is in already.
         """
         return self._grow(X, y, sample_weight, self._problem(), repeated_rows=repeated_rows)
 
@@ -281,19 +249,18 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
             return with_state(self, state)
 
     def transform(self, X: Any) -> Any:
-        """Return the features (n, D) of rows: standardised, mapped, and scaled.
+        """Return the features of rows: standardised, mapped, and scaled.
 
-        Of a Dask collection a lazy Dask array, or what `set_output` asks for, lazily.
+        Parameters
+        ----------
+        X : array_like, data frame or Dask collection, of shape (n, p)
+            Rows themselves: a source or a path is refused, by a DataError.
         """
         refuse_paths(self, X)
         return self.model_.ridge.transform(self._rows(X))
 
     def save(self, path: str | Path, *, compact: bool = False, force: bool = False) -> None:
-        """Write the fitted model to an HDF5 file, which `streamkern.load` reads.
-
-        A `compact` one is without the normal equations, D (D + 1) / 2 numbers, without which there
-        are no standard deviations and no leverages.  `force` replaces a file.
-        """
+        """Write the fitted model to an HDF5 file, which `streamkern.load` reads."""
         self._current_model.save(path, compact=compact, force=force)
 
     _n_features_out = fitted("ridge.feature_map.n_components", "D, for scikit-learn.")

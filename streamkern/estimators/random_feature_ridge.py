@@ -102,16 +102,17 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
 
     @keeps_coordinates
     def predict(self, X: Any, *, return_std: bool = False, interval: float | None = None) -> Any:
-        """Predict targets (n,) or (n, q) of rows (n, p), lazily of a Dask collection.
-
-        With `return_std` the standard deviations of new targets come too: the noise's, and what the
-        coefficients are uncertain by.  With `interval`, such as 0.9, the ends (n, 2) or (n, q, 2)
-        of intervals come last, which hold that share of new targets: locally weighted conformal
-        ones, as wide as errors on held-out rows tell.
+        """Predict the targets of rows.
 
         DataError is raised for rows of other columns than the fit's; ModelFileError if the model
         was saved without what standard deviations need, or has no intervals; ParameterError if the
-        held-out rows of the fit were too few for that share.
+        held-out rows of the fit were too few for such intervals.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, q), or Dask array for a Dask collection; or tuple of these
+            Predictions; then, where they are asked for, standard deviations of the same shape and,
+            last, the ends of intervals, (n, 2) or (n, q, 2).
 
         References
         ----------
@@ -133,8 +134,6 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         extent : array (p, 2), optional
             Where the axes begin and end, in the units of the inputs; by default the range of the
             rows of the fit, which a model of up to three inputs knows.
-        return_std : bool
-            Standard deviations of new targets, too.
 
         Returns
         -------
@@ -154,11 +153,11 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         return self.model_.normal_equations
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination, averaged over targets, in one pass."""
+        """Return the coefficient of determination, R^2, averaged over targets, in one pass."""
         return float(np.mean(self.evaluate(X, y, sample_weight)["r2"]))
 
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """Compare predictions with targets, in one pass; parameters are those of `fit`.
+        """Compare predictions with targets, in one pass.
 
         Returns
         -------
@@ -175,11 +174,11 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
     def gradient_outer_product(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, target_unit: Any = None
     ) -> Floats:
-        """Return the mean of grad f(x) grad f(x)^T over rows, (p, p), in one pass.
+        """Return the mean of grad f(x) grad f(x)^T over rows, in one pass.
 
-        It says which inputs and directions predictions change along; it is 0 for inputs that are
-        left out.  Gradients are with respect to standardised rows.  Targets, of which none need be
-        given, are divided by `target_unit` (q,) before their outer products are added.
+        It says which inputs and directions predictions change along.  Gradients are with respect to
+        standardised rows.  No targets need be given.
+
         ParameterError is raised if the features have no gradients, or the kernel none whose mean
         square is finite: Laplacian, and Matern of nu up to 1.
         """
@@ -199,7 +198,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         -------
         dict
             `rows`, `loo_rmse`, `effective_dof`, `rows_of_leverage_one`, `largest_leverages` and
-            `largest_errors`, which name the `n_largest` rows.
+            `largest_errors`.
         """
         return self._current_model.diagnose(self._source(X, y, sample_weight), n_largest=n_largest)
 
@@ -212,11 +211,10 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         interval: float | None = None,
         force: bool = False,
     ) -> int:
-        """Predict the rows of a source or an array into the dataset `y_pred` of a new HDF5 file.
+        """Predict rows into a new HDF5 file, a block of them at a time.
 
-        With `return_std`, a dataset `y_std` holds the standard deviations of new targets; with
-        `interval`, `y_lower` and `y_upper` hold the ends of intervals, as of `predict`.  Returned
-        is how many rows were predicted as NaN, because `on_bad_rows` is 'skip'.
+        Its datasets, (n,) or (n, q), are `y_pred`; with `return_std` `y_std`; with `interval`
+        `y_lower` and `y_upper`.
         """
         source = self._source(X, targets=False)
         how: Any = {"return_std": return_std, "interval": interval, "force": force}

@@ -75,11 +75,7 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
     def draw(
         self, n_features: int, rows: Array | None = None, weights: Floats | None = None
     ) -> FeatureMap:
-        """Return the map, drawn for rows of p inputs; the transformer stays as it is.
-
-        What is made from rows is made from those given, spread over the data and in random order,
-        each of which counts as often in a median length scale, and as a landmark, as it weighs.
-        """
+        """Return the map, drawn for rows of p inputs; the transformer stays as it is."""
         options = self._options()
         kernel = options.get("kernel")
         with blas_threads(1):  # so that the number of cores does not matter
@@ -96,9 +92,12 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the features (n, D) of rows, in single precision of such rows.
+        """Return the features of rows, in single precision of such rows.
 
-        Of a Dask collection a lazy Dask array, or what `set_output` asks for, lazily.
+        Parameters
+        ----------
+        X : array_like, data frame or Dask collection, of shape (n, p)
+            Rows themselves: a source or a path is refused, by a DataError.
         """
         check_is_fitted(self)
         if isinstance(X, Source):
@@ -145,14 +144,20 @@ class KernelTransformer(KernelFeatures, MapTransformer):
         y: Any = None,  # noqa: ARG002  scikit-learn's signature
         sample_weight: Any = None,
     ) -> Self:
-        """Draw the map for rows such as these; y is not looked at.
+        """Draw the map for rows such as these.
 
         What is made from rows (landmarks, a grid, a median length scale) is made from a
         uniform sample of them, in one light pass; else rows are not read.
 
-        A row of weight 0 counts as none, and one of weight s as s equal rows in the median length
-        scale, exactly where the equal rows are 1,024 or fewer.  Landmarks are chosen by weight from
-        rows that are drawn by their places, and a grid follows from the range of these.
+        Parameters
+        ----------
+        X : Source, array_like, data frame or Dask collection, of shape (n, p), but no path
+        y : object, not looked at
+        sample_weight : array_like or Dask collection of shape (n,), optional
+            A row of weight 0 counts as none, and one of weight s as s equal rows in the median
+            length scale, exactly where the equal rows are 1,024 or fewer.  Landmarks are chosen by
+            weight from rows that are drawn by their places, and a grid follows from the range of
+            these.
         """
         reads = self.rows_a_feature > 0 or length_scale_of(as_kernel(self.kernel)) == "median"
         source = self._source(X, sample_weight, fewest=2 if reads else 1)
@@ -182,5 +187,11 @@ class Identity(OneToOneFeatureMixin, MapTransformer, makes=features.Identity):  
     """The inputs as features, computed by someone else already: models of them are linear ridge."""
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's signature
-        """Count the inputs of the rows; what they hold, and y, is not looked at."""
+        """Count the inputs of the rows; what they hold is not looked at.
+
+        Parameters
+        ----------
+        X : Source, array_like, data frame or Dask collection, of shape (n, p), but no path
+        y : object, not looked at
+        """
         return self._fitted(self._source(X))

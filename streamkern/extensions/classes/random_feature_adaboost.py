@@ -106,9 +106,8 @@ class RandomFeatureAdaBoost(ClassEstimator):
         """Fit the model: the labels are read for their classes, then the rows.
 
         A light pass comes first, and another last; every round is a pass of sums and a light one.
-        Parameters, and errors, are those of `RandomFeatureRidge.fit`, with labels for targets.  A
-        fit that was stopped goes on in its round.  DataError is raised too if the first round does
-        no better than chance.
+        A fit that was stopped goes on in its round.  Errors are those of `RandomFeatureRidge.fit`,
+        and DataError if the first round does no better than chance.
         """
         options = self.n_estimators, self.algorithm, self.learning_rate, self.class_weight
         boosting, parameters = Boosting(*options), self._parameters()

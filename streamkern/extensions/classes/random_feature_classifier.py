@@ -37,9 +37,14 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
 
     @keeps_coordinates
     def predict(self, X: Any) -> Any:
-        """Return the classes (n,) of rows, as labels of their own type; lazy for a Dask collection.
+        """Predict the classes of rows.
 
         DataError is raised for rows of other columns than the fit's, or without a finite score.
+
+        Returns
+        -------
+        ndarray of shape (n,), or Dask array for a Dask collection
+            Labels of their own type.
         """
         return self.model_.by_score(self._rows(X), ClassRule.labels)
 
@@ -47,23 +52,25 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Any:
         """Return what classes are chosen by: above 0 for the second of two, else the largest.
 
-        These are the log-odds of a class against the rest, as calibrated, or without calibration
-        the scores: (n,) for two classes, else (n, K); lazy for a Dask collection.
+        Returns
+        -------
+        ndarray of shape (n,) for two classes, else (n, K), or Dask array for a Dask collection
+            The log-odds of a class against the rest, as calibrated; without calibration the scores.
         """
         return self.model_.by_score(self._rows(X), ClassRule.plain_decisions)
 
     @keeps_coordinates
     def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the classes, (n, K); lazy for a Dask array."""
+        """Predict the probabilities of the classes."""
         return self.model_.by_score(self._rows(X), ClassRule.probabilities)
 
     @keeps_coordinates
     def predict_log_proba(self, X: Any) -> Any:
-        """Return the logarithms of the probabilities, (n, K); lazy for a Dask array."""
+        """Predict the logarithms of the probabilities of the classes."""
         return self.model_.by_score(self._rows(X), ClassRule.log_probabilities)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the accuracy, in one pass; parameters are those of `fit`.
+        """Return the accuracy, in one pass.
 
         Of arrays, a label that is none of the classes counts as an error.  With `on_bad_rows`
         'skip', rows without a label or with values that are not finite are left out.
@@ -84,7 +91,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         return float(np.average(right, weights=weights[whole]))
 
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """Compare predictions with labels, in one pass; parameters are those of `fit`.
+        """Compare predictions with labels, in one pass.
 
         Returns
         -------
@@ -109,11 +116,16 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         interval: float | None = None,
         force: bool = False,
     ) -> int:
-        """Predict the rows of a source or an array into the dataset `y_pred` of a new HDF5 file.
+        """Predict the classes of rows into a new HDF5 file, a block of them at a time.
 
-        A dataset `classes` holds the classes; with `probabilities`, `y_proba` (n, K) those; with
-        `interval`, `y_set` (n, K), the sets of `predict_sets`.
-        Returned is how many rows have no class, because `on_bad_rows` is 'skip'.
+        Its datasets are `y_pred` (n,) and `classes` (K,).
+
+        Parameters
+        ----------
+        probabilities : bool
+            A dataset `y_proba` (n, K), too.
+        interval : float, optional
+            A dataset `y_set` (n, K), too: the sets of `predict_sets` for that share.
         """
         options: Any = {"skip_bad_rows": self._skips, "force": force}
         options |= {"probabilities": probabilities, "interval": interval}
@@ -202,26 +214,40 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
 
         Rows are not read again to calibrate by: the sigmoid follows from the scores of every fold
         by the model without it, as the moments tell them, and can be coarser than that of `fit`;
-        there are no prediction sets.
-        `calibrate` on rows held out takes another one, until rows come or go again.
+        there are no prediction sets.  `calibrate` on rows held out takes another one, until rows
+        come or go again.
 
-        `classes` (K,) are all labels that there will be; by default those of `like`, or of the
-        first call.  ParameterError is raised if they are others than in the first call, or
-        `class_weight` is 'balanced' or `calibration` 'spline' or 'isotonic'.
+        ParameterError is raised if `classes` are others than in the first call, or `class_weight`
+        is 'balanced' or `calibration` 'spline' or 'isotonic'.
+
+        Parameters
+        ----------
+        classes : array_like of shape (K,), optional
+            All labels that there will be; by default those of `like`, or of the first call.
         """
         problem = Classification(self.class_weight, self.calibration, classes, self.loss)
         return self._begin_or_grow(X, y, sample_weight, like, problem)
 
     @keeps_coordinates
     def predict_sets(self, X: Any, interval: float = 0.9) -> Any:
-        """Return which classes rows may be of, (n, K) of bool; lazy for a Dask array.
+        """Return which classes rows may be of.
 
-        About the share `interval` of new rows of every class has it in its set: thresholds are of
-        rows that models without their folds scored, or after `calibrate` of the rows given there.
-        The class that is predicted is in the set, and a row without a finite score has none.
-        ParameterError is raised unless 0 < `interval` < 1, and ModelFileError by models that were
-        fitted without a calibration on rows.
+        Thresholds are of rows that models without their folds scored, or after `calibrate` of the
+        rows given there.  ParameterError is raised unless 0 < `interval` < 1, and ModelFileError by
+        models that were fitted without a calibration on rows.
 
+        Parameters
+        ----------
+        interval : float
+            The share of new rows of every class, about, that have it in their sets.
+
+        Returns
+        -------
+        ndarray of shape (n, K), of bool, or Dask array for a Dask collection
+            The class that is predicted is in the set, and a row without a finite score has none.
+
+        References
+        ----------
         Vovk, Gammerman and Shafer (2005), "Algorithmic learning in a random world", section 4.5.
         """
         model = self.model_
@@ -233,8 +259,13 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
     ) -> Self:
         """Calibrate the probabilities by rows that the model was not fitted on, in one pass.
 
-        The parameter `calibration` stays as it is.  Prediction sets are of these rows then.  With
-        None the model is without a calibration and sets, and no rows are read.
+        Prediction sets are of these rows then.
+
+        Parameters
+        ----------
+        calibration : {'auto', 'spline', 'sigmoid', 'isotonic'}, optional
+            As of the class, whose own stays as it is.  With None the model is without a calibration
+            and sets, and no rows are read.
         """
         model = self._current_model
         source = model.source(*self._tables(X, y, sample_weight), as_fitted=True)

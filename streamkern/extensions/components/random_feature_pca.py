@@ -82,10 +82,16 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
         *,
         checkpoint: str | Path | None = None,
     ) -> Self:
-        """Find the components of the features of rows (n, p), each counted as often as it weighs.
+        """Find the components of the features of rows.
 
-        A source needs no targets; those that it has must be finite.  `y` is not looked at, which
-        pipelines hand on.  `checkpoint`, and errors, are those of `RandomFeatureRidge.fit`.
+        A source needs no targets; those that it has must be finite.  Errors are those of
+        `RandomFeatureRidge.fit`.
+
+        Parameters
+        ----------
+        y : object, not looked at
+        sample_weight : array_like or Dask collection of shape (n,), optional
+            How often each row counts; with a path or frame the name of what holds it.
         """
         options = self._options()
         options.pass_options()  # refused before rows are looked at
@@ -97,8 +103,12 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
     def solve(self, moments: DataMoments) -> Self:
         """Find the components of the features that moments are of, without reading rows.
 
-        The map, and what else the moments were made by, is theirs, whatever this object's options.
         ParameterError is raised if there are fewer rows or features than components asked for.
+
+        Parameters
+        ----------
+        moments : DataMoments
+            Their map is taken, whatever the parameters of this object.
         """
         return with_state(self, principal_components(moments, self._options()))
 
@@ -106,17 +116,17 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
         return ComponentOptions(*(getattr(self, each.name) for each in fields(ComponentOptions)))
 
     def transform(self, X: Any) -> Any:
-        """Return the scores (n, K) of rows along the components.
+        """Return the scores of rows along the components.
 
-        Of a Dask collection a lazy Dask array, or what `set_output` asks for, lazily.  A row with a
-        value that is not finite, where these are skipped, is NaN.
+        Returns
+        -------
+        ndarray of shape (n, K), or what `set_output` asks for
+            Of a Dask collection a Dask array or DataFrame.  A row with a value that is not finite,
+            where these are skipped, is NaN.
         """
         return self.model_.transform(self._rows(X))
 
     def transform_to_hdf5(self, X: Any, path: str | Path, *, force: bool = False) -> int:
-        """Write the scores of the rows of a source or an array as `X` of a new HDF5 file.
-
-        Returned is how many rows are NaN, because `on_bad_rows` is 'skip'.
-        """
+        """Write the scores of rows as the dataset `X` (n, K) of a new HDF5 file."""
         source = self._source(X, targets=False)
         return self.model_.transform_to_hdf5(source, path, skip_bad_rows=self._skips, force=force)

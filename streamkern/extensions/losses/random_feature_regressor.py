@@ -81,7 +81,7 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
     ) -> Self:
         """Fit the model, in two passes and one for every step.
 
-        Errors, and parameters that are not named here, are those of `RandomFeatureRidge.fit`.
+        Errors are those of `RandomFeatureRidge.fit`.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         exposure: Any = None,
         offset: Any = None,
     ) -> dict[str, Any]:
-        """Compare predictions with targets, in one pass; parameters are those of `fit`.
+        """Compare predictions with targets, in one pass.
 
         Returns
         -------
