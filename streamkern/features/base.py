@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from streamkern._docstrings import described
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.checks import checked_integer
@@ -33,6 +34,42 @@ NO_CHOICE_BESIDE_TREND = (
 )
 
 
+# What methods of maps take and return.
+_PROTOCOL = """
+n_features : int
+    p, the number of inputs.
+rows : ndarray of shape (m, p), optional
+    Spread over the data, for maps that are made from rows.
+X : array_like of shape (n, p), or sparse rows
+    Of any real dtype; for `evaluate` and `evaluated` an ndarray.
+y : object
+    Not looked at.
+out : ndarray of shape (n, D), float32 or float64
+    Where features are written, in the precision that they are computed in.
+shift : ndarray of shape (D,), or 0
+    Of the dtype of `out`.
+scratch : Scratch, optional
+    Memory to work in, lent until the last slice is asked for.
+dtype : type
+    numpy.float64 or numpy.float32.
+n_components : int
+    How many features.
+indices : array_like of int
+    Of features, each once.
+parameters, arrays : mapping
+    What the methods of these names return.
+other : FeatureMap
+shape : tuple of int
+evaluated() : iterator of slice
+transform() : ndarray of shape (n, D)
+first(), subset(), restore() : FeatureMap
+parameters() : dict
+arrays() : dict of str to ndarray
+equals() : bool
+"""
+
+
+@described(_PROTOCOL)
 class FeatureMap(ABC):
     """A map phi from rows of p inputs to D features.
 
@@ -95,16 +132,13 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
-        """Draw what is random, for rows of p inputs, and return the map itself.
-
-        `rows` are spread over the data, for maps that are made from rows.
-        """
+        """Draw what is random, and return the map itself."""
 
     def check_inputs(self, n_features: int) -> None:  # noqa: B027  most maps take any number
         """Raise ParameterError unless the map can be drawn for rows of so many inputs."""
 
     def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
-        """Write phi(X) / scale - shift into `out`; parameters as of `evaluated`."""
+        """Write phi(X) / scale - shift into `out`."""
         for _ in self.evaluated(X, out, shift):
             pass
 
@@ -112,12 +146,7 @@ class FeatureMap(ABC):
     def evaluated(
         self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
     ) -> Iterator[slice]:
-        """Write phi(X) / scale - shift into `out`, and yield slices of rows as they are done.
-
-        Rows (n, p) are of any real dtype.  That of `out` (n, D), float32 or float64, is the
-        precision that features are computed in, and the dtype of the shift (D,), unless that is 0.
-        Memory to work in is lent until the last slice is asked for.
-        """
+        """Write phi(X) / scale - shift into `out`, and yield slices of rows as they are done."""
 
     def first(self, n_components: int) -> FeatureMap:
         """Return the map of the leading features, up to the factor sqrt(L / L'), or refuse."""
@@ -146,7 +175,7 @@ class FeatureMap(ABC):
         return self.draw(rows.shape[1], rows)
 
     def transform(self, X: ArrayLike, dtype: type[np.floating[Any]] = np.float64) -> Floats:
-        """Return the features (n, D) of some rows, in double or single precision."""
+        """Return the features of some rows, in double or single precision."""
         given: Any = SparseRows.of(X) if is_sparse(X) else X
         rows: Any = given if isinstance(given, SparseRows) else np.asarray(X)
         self.check(rows.shape)

@@ -8,9 +8,43 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from streamkern._docstrings import described
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 
+# What methods of kernels take and return.
+PROTOCOL = """
+X, Z : ndarray of shape (n, p) and (m, p)
+n_features : int
+    p, the number of inputs.
+length_scale : float, sequence of float, or 'median'
+factor : float
+rows : ndarray of shape (m, p)
+    Standardised, and spread over the data.
+weights : ndarray of shape (m,), optional
+    How often each row counts.
+columns : array_like of int
+    Those inputs of the kernel that rows have.
+frequencies : ndarray of shape (L, p)
+normal : ndarray of shape (L, p)
+    Rows whose marginal distribution is standard normal.
+uniform : ndarray of shape (L, 1)
+    Numbers in (0, 1], independent of those.
+distances, squares : ndarray
+    Of scaled rows, in any shape.
+deep : bool
+    As of estimators; nothing is nested here.
+parameters : object
+    New values, by the names that `get_params` gives.
+distance(), values() : ndarray of shape (n, m)
+scales() : ndarray of shape (p,)
+density(), unit_log_density(), stretch() : ndarray of shape (L,)
+spectral() : ndarray of shape (L, p)
+    In units of 1 / length_scale.
+profile(), profile_of_squares(), slope() : ndarray
+    In the shape of the distances.
+parameters(), get_params() : dict of str to object
+"""
 # Kernels by their families: declaring a class is enough for options, texts and files to find it.
 DECLARED: "dict[str, type[Kernel]]" = {}
 
@@ -26,6 +60,7 @@ def declare(declared: dict[str, type[Any]], name: str, declaration: type) -> Non
     declared[name] = declaration
 
 
+@described(PROTOCOL)
 @dataclass(frozen=True)
 class Kernel(ABC):
     """A positive definite function of two rows.
@@ -87,7 +122,7 @@ class Kernel(ABC):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def with_params(self, **parameters: Any) -> Self:
-        """Return this kernel with other parameters, named as by `get_params`."""
+        """Return this kernel with other parameters, of those that it has."""
         if unknown := parameters.keys() - self.get_params():
             known = ", ".join(self.get_params()) or "none"
             raise ParameterError(

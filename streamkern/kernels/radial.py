@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamkern._docstrings import described
 from streamkern._typing import Floats
+from streamkern.kernels.base import PROTOCOL
 from streamkern.kernels.shift_invariant import DistanceKernel, distances
 
 
+@described(PROTOCOL)
 class RadialKernel(DistanceKernel):
     """A kernel of the Euclidean distance of scaled rows: a mixture of Gaussians of many widths."""
 
@@ -26,7 +29,13 @@ class RadialKernel(DistanceKernel):
 
     @abstractmethod
     def stretch(self, uniform: Floats) -> Floats:
-        """Return what normal rows are multiplied by, one factor for each number in (0, 1]."""
+        """Return what normal rows are multiplied by, a factor for each number.
+
+        Parameters
+        ----------
+        uniform : ndarray of shape (L,)
+            In (0, 1].
+        """
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
         return normal * self.stretch(uniform[:, 0])[:, None] / self.scales(normal.shape[1])
@@ -76,7 +85,7 @@ class Laplacian(DistanceKernel):
         return np.exp(-distances)
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:  # noqa: ARG002
-        """Return each normal number carried to the Cauchy number of the same quantile."""
+        # Each normal number is carried to the Cauchy number of the same quantile.
         from scipy.special import ndtr  # noqa: PLC0415  imported where it is needed
 
         # Quantiles are taken in the lower half, where they keep their digits, and mirrored.

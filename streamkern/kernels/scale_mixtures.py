@@ -35,6 +35,8 @@ class Matern(RadialKernel):
     nu : float
         From 1e-6 to 100; functions of the kernel's space have less than nu + p / 2 derivatives.
 
+    References
+    ----------
     Rasmussen and Williams (2006), "Gaussian processes for machine learning", section 4.2.
     """
 
@@ -71,7 +73,7 @@ class Matern(RadialKernel):
         return np.where(a > 0, np.exp(np.minimum(logarithm, 0.0)), 1.0)
 
     def slope(self, distances: Floats) -> Floats:
-        """Return -2 nu 2^(1-nu) / Gamma(nu) a^(nu-1) K_(nu-1)(a), of a = sqrt(2 nu) r."""
+        # -2 nu 2^(1-nu) / Gamma(nu) a^(nu-1) K_(nu-1)(a), of a = sqrt(2 nu) r.
         nu, a = self.nu, self._scaled_distances(distances)
         if nu in (1.5, 2.5):
             return np.exp(-a) * (-3.0 if nu == 1.5 else -5.0 / 3.0 * (1.0 + a))
@@ -83,7 +85,7 @@ class Matern(RadialKernel):
         return np.where(a > 0, -np.exp(logarithm), -nu / (nu - 1.0) if nu > 1.0 else 0.0)
 
     def stretch(self, uniform: Floats) -> Floats:
-        """Return sqrt(2 nu / chi2), chi2 being the quantile of `uniform`."""
+        # sqrt(2 nu / chi2), chi2 being the quantile of `uniform`.
         from scipy.special import gammaincinv  # noqa: PLC0415  imported where it is needed
 
         return np.sqrt(self.nu / np.maximum(gammaincinv(self.nu, uniform), self.nu / _LONGEST**2))
@@ -109,13 +111,13 @@ class GammaMixture(RadialKernel):
         return -np.exp(-(self.shape + 1.0) * np.log1p(distances**2 / (2.0 * self.shape)))
 
     def stretch(self, uniform: Floats) -> Floats:
-        """Return the root of a Gamma number of shape and rate a, of upper quantile `uniform`."""
+        # The root of a Gamma number of shape and rate a, of upper quantile `uniform`.
         from scipy.special import gammainccinv  # noqa: PLC0415  imported where it is needed
 
         return np.sqrt(gammainccinv(self.shape, uniform) / self.shape)
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
-        """Return that of normal numbers of Gamma variance; infinite at 0 for a <= p / 2."""
+        # That of normal numbers of Gamma variance; infinite at 0 for a <= p / 2.
         p, a = frequencies.shape[1], self.shape
         order = a - p / 2
         length = np.sqrt((frequencies**2).sum(axis=1))
@@ -138,6 +140,8 @@ class RationalQuadratic(GammaMixture):
         a, from 1e-6 to 100; the kernel falls off the slower, the smaller it is, and is the Gaussian
         in the limit.
 
+    References
+    ----------
     Rasmussen and Williams (2006), "Gaussian processes for machine learning", section 4.2.
     """
 

@@ -30,7 +30,7 @@ class Cauchy(ShiftInvariantKernel):
     along_axes = True
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
-        """Return Euclidean distances (n, m): near rows have about exp(-r^2)."""
+        # Near rows have about exp(-r^2).
         return distances(X, Z, "euclidean")
 
     def values(self, X: Floats, Z: Floats) -> Floats:
@@ -40,7 +40,7 @@ class Cauchy(ShiftInvariantKernel):
         return 1.0 / denominator
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:  # noqa: ARG002
-        """Return each normal number carried to the Laplace number of the same quantile."""
+        # Each normal number is carried to the Laplace number of the same quantile.
         from scipy.special import log_ndtr  # noqa: PLC0415  imported where it is needed
 
         laplace: Floats = np.copysign(-(math.log(2.0) + log_ndtr(-np.abs(normal))), normal)
@@ -67,6 +67,8 @@ class Periodic(ShiftInvariantKernel):
         input's own units is to be divided by that input's standard deviation, unless inputs are not
         standardised.
 
+    References
+    ----------
     MacKay (1998), "Introduction to Gaussian processes", for the kernel; Abramowitz and Stegun
     (1964), "Handbook of mathematical functions", 9.6.34, for the frequencies.
     """
@@ -96,7 +98,7 @@ class Periodic(ShiftInvariantKernel):
         return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:  # noqa: ARG002
-        """Return each normal number carried to the multiple of 2 pi / P of the same quantile."""
+        # Each normal number is carried to the multiple of 2 pi / P of the same quantile.
         p = normal.shape[1]
         scales = self.scales(p)
         harmonics = np.empty_like(normal)

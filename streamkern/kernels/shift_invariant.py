@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from streamkern._docstrings import described
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ParameterError
-from streamkern.kernels.base import Kernel, checked_rows
+from streamkern.kernels.base import PROTOCOL, Kernel, checked_rows
 
 LengthScale = float | tuple[float, ...] | str
 
@@ -51,6 +52,7 @@ def spread(name: str, value: float | tuple[float, ...], n_features: int) -> Floa
     return np.broadcast_to(numbers, (n_features,))
 
 
+@described(PROTOCOL)
 @dataclass(frozen=True)
 class ShiftInvariantKernel(Kernel):
     """A kernel of the scaled differences (x - x') / length_scale, with k(x, x) = 1.
@@ -77,26 +79,22 @@ class ShiftInvariantKernel(Kernel):
 
     @abstractmethod
     def distance(self, X: Floats, Z: Floats) -> Floats:
-        """Return distances (n, m) of rows, whose median is a length scale that suits them."""
+        """Return distances of rows, whose median is a length scale that suits them."""
 
     @abstractmethod
     def values(self, X: Floats, Z: Floats) -> Floats:
-        """Return the kernel (n, m) of rows that are divided by the length scale."""
+        """Return the kernel of rows that are divided by the length scale."""
 
     @abstractmethod
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
-        """Return draws (L, p) of the spectral distribution, in units of 1 / length_scale.
-
-        They are made of rows whose marginal distribution is standard normal, (L, p), and of numbers
-        in (0, 1] that are independent of those, (L, 1).
-        """
+        """Return draws of the spectral distribution, made of normal and of uniform numbers."""
 
     @abstractmethod
     def unit_log_density(self, frequencies: Floats) -> Floats:
-        """Return the logarithm (L,) of the spectral density at length scale 1, at (L, p)."""
+        """Return the logarithm of the spectral density at length scale 1."""
 
     def density(self, frequencies: Floats) -> Floats:
-        """Return the spectral density (L,) at frequencies (L, p), or refuse where there is none.
+        """Return the spectral density at frequencies, or refuse where there is none.
 
         It is infinite at 0 for kernels that fall off slowly.
         """
@@ -118,7 +116,12 @@ class ShiftInvariantKernel(Kernel):
         return values
 
     def scaled(self, X: ArrayLike) -> Floats:
-        """Return the rows divided by the length scale, float64 (n, p)."""
+        """Return the rows divided by the length scale, float64 (n, p).
+
+        Parameters
+        ----------
+        X : array_like of shape (n, p)
+        """
         if isinstance(self.length_scale, str):
             raise ParameterError(
                 "the length scale 'median' is known only once a model is fitted; give a number "
@@ -135,7 +138,7 @@ class ShiftInvariantKernel(Kernel):
             ) from error
 
     def scales(self, n_features: int) -> Floats:
-        """Return one length scale per input, (p,)."""
+        """Return one length scale per input."""
         if isinstance(self.length_scale, str):
             raise ParameterError(
                 "the length scale 'median' must be resolved before it is used; give a number."
@@ -154,11 +157,7 @@ class ShiftInvariantKernel(Kernel):
     def resolved(
         self, rows: Floats, columns: Array | None = None, weights: Floats | None = None
     ) -> Self:
-        """Return this kernel with a number for the length scale 'median', that of some rows.
-
-        Rows are standardised, spread over the data, and of those inputs of the kernel that are
-        named by `columns`; each counts as often as its weight says.
-        """
+        """Return this kernel with a number for the length scale 'median', that of some rows."""
         if self.length_scale != "median":
             return self
         kernel = self if columns is None else self.restricted(columns)
@@ -170,7 +169,7 @@ class ShiftInvariantKernel(Kernel):
         return self.with_length_scale(scale.item() if scale.ndim == 0 else tuple(scale.tolist()))
 
     def restricted(self, columns: Array | Sequence[int]) -> Self:
-        """Return this kernel for rows of which only some columns are kept, in their order."""
+        """Return this kernel for rows of which only some inputs are kept, in their order."""
         several = {
             name: tuple(np.asarray(value)[columns].tolist())
             for name, value in vars(self).items()
@@ -179,6 +178,7 @@ class ShiftInvariantKernel(Kernel):
         return replace(self, **several) if several else self
 
 
+@described(PROTOCOL)
 class DistanceKernel(ShiftInvariantKernel):
     @abstractmethod
     def profile(self, distances: Floats) -> Floats:

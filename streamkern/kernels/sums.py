@@ -110,7 +110,7 @@ class Sum(ShiftInvariantKernel):
         return np.add.reduce([s * kernel(X[:, c], Z[:, c]) for s, (kernel, c) in pairs])
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
-        """Choose a kernel by the uniform number, whose place within its share is uniform again."""
+        # A kernel is chosen by the uniform number, whose place within its share is uniform again.
         bounds = np.cumsum([0.0, *self.shares])
         chosen = np.searchsorted(bounds[1:-1], uniform[:, 0])
         frequencies = np.zeros(normal.shape)
