@@ -30,30 +30,53 @@ class DataMoments:
     """The moments of the rows of a data set: all that choosing and solving need.
 
     Made by `RandomFeatureRidge.moments`, solved by `RandomFeatureRidge.solve`.
+
+    Attributes
+    ----------
+    folds, n_folds : FoldStatistics, or a task of one, and int
+        A task stays where it was merged; the number is 1 for no folds.
+    feature_map, kernel : FeatureMap and Kernel
+        The whole map, from raw rows to features; and the kernel with its length scale resolved.
+    n_rows, columns, encoding, flat : int, Columns, TargetEncoding and bool
+        How many rows, what inputs and targets are called, how targets became numbers, and whether
+        a single one is stored as (n,).
+    options, report, search_note : FitOptions, FitReport, and str or None
+        What passes were told, and found; and a note on the search that chose kernel and map.
+    index, sample, support_rows : RowIndex, RowSample and SupportRows, or None
+        Rows with their folds, 9 bytes each with up to 256 folds; a sample, until rows come or go;
+        and rows of one pass, by which support is told.  Only the first is saved.
+    crowds, is_reweighted : bool
+        Whether rows crowd, so that folds guard the penalty; and whether they were weighted by an
+        earlier model, which the sample is not.
+    landmarks, completion : LandmarkFolds and Completion, or None
+        Where features are made of landmarks; and after conjugate gradients.
+    feature_rounding, weight_unit : float, and float or None
+        Of rounded features: their error in units of a level, and the unit of weights.
+    n_threads : int or None
+        Tasks of a process that were planned to run at a time.
     """
 
-    folds: Any  # FoldStatistics, or a task of one, which stays where it was merged
-    n_folds: int  # 1 for no folds
-    feature_map: FeatureMap  # the whole one, from raw rows to features
-    kernel: Kernel  # with its length scale resolved
-    flat: bool  # whether the single target is stored as (n,)
+    folds: Any
+    n_folds: int
+    feature_map: FeatureMap
+    kernel: Kernel
+    flat: bool
     report: FitReport
     options: FitOptions
     columns: Columns
     n_rows: int
     encoding: TargetEncoding = NUMBERS
-    index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
-    n_threads: int | None = None  # tasks of a process that were planned to run at a time
-    crowds: bool = False  # whether rows do, so that folds guard the penalty
-    landmarks: LandmarkFolds | None = None  # if features are made of these
-    completion: Completion | None = None  # after conjugate gradients
-    support_rows: SupportRows | None = None  # of the rows of one pass, in this process alone
-    sample: RowSample | None = None  # of the rows, until rows come or go; not saved
-    is_reweighted: bool = False  # by an earlier model, which the sample is not
-    # Of rounded features: their error in units of a level, and the unit of weights.
+    index: RowIndex | None = None
+    n_threads: int | None = None
+    crowds: bool = False
+    landmarks: LandmarkFolds | None = None
+    completion: Completion | None = None
+    support_rows: SupportRows | None = None
+    sample: RowSample | None = None
+    is_reweighted: bool = False
     feature_rounding: float = USUAL_ROUNDING
     weight_unit: float | None = None
-    search_note: str | None = None  # of the search that chose kernel and map, if there was one
+    search_note: str | None = None
 
     def __repr__(self) -> str:
         n_components = self.feature_map.n_components
@@ -133,14 +156,18 @@ class DataMoments:
         Shifts that differ are reconciled, and so are means of inputs that are not standardised,
         but not those of sums in integers.
 
-        The others are made `like` these, so that the map is the same; or of pairs of waves with the
-        same options and seed, where nothing of the map follows from the rows but the means.  With
-        `repeated_rows`, rows of equal values in both are different observations, and count twice.
-        Moments that do not know their rows merge only so, and both do not know theirs then.
-
         ParameterError is raised if rows that repeat are to be found, but one of the two does not
         know its rows; DataError if the two differ in map, deviations, precision, targets or number
         of folds, or if rows are in both; InsufficientMemoryError if this process cannot hold them.
+
+        Parameters
+        ----------
+        other : DataMoments
+            Made `like` these, so that the map is the same; or of pairs of waves with the same
+            options and seed, where nothing of the map follows from the rows but the means.
+        repeated_rows : bool
+            Whether rows of equal values in both are different observations, and count twice.
+            Moments that do not know their rows merge only so, and both do not know theirs then.
         """
         merging = extension("growing", "moments_merge")
         merged: DataMoments = merging.merged(self, other, repeated_rows=repeated_rows)
@@ -153,9 +180,15 @@ class DataMoments:
         double.  Of others that were read in single precision, rounding of that remains: about
         1e-7 of the moments of the rows that are forgotten.
 
-        Rows are given as to `RandomFeatureRidge.fit`, with the weights that they had.  Those with
-        values that are not finite are left out if they were when the moments were made.  DataError
-        is raised if a row was never in, or not as often as it is here, or if none would be left.
+        Rows with values that are not finite are left out if they were when the moments were made.
+        DataError is raised if a row was never in, or not as often as it is here, or if none would
+        be left.
+
+        Parameters
+        ----------
+        X : Source, array_like or Dask collection, of shape (n, p), but no path
+        y, sample_weight : array_like or Dask collection, of shape (n, q) and (n,), optional
+            As they were in.
         """
         removal = extension("growing", "moments_removal")
         left: DataMoments = removal.forgotten(self, X, y, sample_weight)
@@ -164,7 +197,13 @@ class DataMoments:
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the moments to an HDF5 file, which `streamkern.load_moments` reads.
 
-        `force` replaces a file.  OverflowedError is raised if the sums are not finite.
+        OverflowedError is raised if the sums are not finite.
+
+        Parameters
+        ----------
+        path : str or Path
+        force : bool
+            Replace a file that is there.
         """
         self.check_whole()
         self.check_lasting()
@@ -176,6 +215,10 @@ def load_moments(path: str | Path) -> DataMoments:
 
     ModelFileError is raised if the file is missing, is not a moments file, is damaged, or has a
     newer format; InsufficientMemoryError if this process cannot hold them.
+
+    Parameters
+    ----------
+    path : str or Path
     """
     where = Path(path)
     if where.is_file():

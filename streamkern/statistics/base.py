@@ -9,12 +9,44 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
+from streamkern._docstrings import described
 from streamkern._typing import Block
 from streamkern.errors import ParameterError
 from streamkern.runtime.scratch import Scratch
 from streamkern.statistics.declared_sums import Sum, parts
 from streamkern.statistics.work import Work
 
+# What methods of sums take and return.
+PROTOCOL = """
+other : same class
+    Sums over other rows, with the same parameters.
+sums : dict or object
+    What `detached` returned.
+blocks : iterable of Block
+    Rows (n, p), with targets (n, q).  A block may be overwritten when the next is asked for.
+merged(), merged_jointly(), subtracted() : dict of str to object
+n_components : int
+    D', how many features.
+intercept : bool
+    Whether there is one.
+feature_map : FeatureMap
+    Of D features.
+cross : ndarray of shape (D, q + 1)
+shift, feature_shift : ndarray of shape (D,)
+    What is subtracted from features, in the units of `FeatureMap.evaluate`.
+target_shift, target_unit : ndarray of shape (q,)
+    What is subtracted from targets, and what they are then divided by.
+turns : ndarray of shape (D / 2,)
+    Angles, in radians.
+values : ndarray of shape (n, p + q)
+    Of rows; overwritten.
+weights, places : ndarray of shape (n,)
+    Of the rows; places are those in the source.
+tolerance : float
+    Times the size of a value, what the range of a column may be.
+is_finite() : bool
+centred() : CentredMoments
+"""
 _WAYS_TO_MERGE = (
     *("merge", "merged", "merged_jointly", "compatible", "check_room_for"),
     *("attached", "detached"),
@@ -32,22 +64,28 @@ def _sums_of(kind: type) -> dict[str, Sum]:
     return found
 
 
+@described(PROTOCOL)
 @dataclass_transform(eq_default=False)
 class Sums(ABC):  # noqa: B024  subclasses have what adds rows
     """An element of a commutative monoid: parameters, and declared sums over rows.
 
     Every subclass is made a dataclass.  Its fields are its parameters, and the sums that `total`,
     `minimum`, `maximum`, `concatenated`, `part` and their like declare.
+
+    Attributes
+    ----------
+    merges_plainly : bool
+        Said by a class whose own ways to merge, if any, ask for no parameters but plain ones.
+    scratch : Scratch, optional
+        Lent for updates, by one thread at a time; without it every update takes its own.
+    shared, of_one_pass : bool
+        Whether another object holds these sums too, so that they are copied before they change, and
+        whether what it merges with is of the same pass, with the same parameters.
     """
 
-    # Said by a class whose own ways to merge, if any, ask for no parameters but plain ones.
     merges_plainly: ClassVar[bool] = False
-
-    # Lent for updates, by one thread at a time; without it every update takes its own.
     scratch: Scratch | None = None
-    # Whether another object holds these sums too, so that they are copied before they change.
     shared: bool = False
-    # Whether what it merges with is of the same pass, with the same parameters.
     of_one_pass: bool = False
 
     def __init_subclass__(cls) -> None:
@@ -155,6 +193,7 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
         return other
 
 
+@described(PROTOCOL)
 class Statistic(Sums):
     """What one pass reduces the rows to: parameters, declared sums, and `update`.
 
@@ -181,10 +220,7 @@ class Statistic(Sums):
 
     @abstractmethod
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows, in place.
-
-        A block may be overwritten when the next one is asked for.
-        """
+        """Add rows, in place."""
 
 
 class Composite(Statistic):

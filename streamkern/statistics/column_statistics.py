@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from streamkern._docstrings import described
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import slices
 from streamkern.runtime.sparse_rows import SparseRows
-from streamkern.statistics.base import Statistic
+from streamkern.statistics.base import PROTOCOL, Statistic
 from streamkern.statistics.declared_sums import joint, maximum, merged_by, minimum, total
 
 # Few enough values for the cache, and for memory that is reused rather than mapped anew.
@@ -19,22 +20,36 @@ _VALUES_AT_ONCE = 15_000
 _EXACT = 2.0**53
 
 
+@described(PROTOCOL)
 class ColumnStatistics(Statistic):
     """Statistics of the p inputs and q targets, the targets last, over their finite values.
 
+    Attributes
+    ----------
+    n_columns : int
+        p + q, which these are made with.
+    weight, mean, squares : ndarray of shape (p + q,)
+        The sum of the weights of the finite values, their mean, and the sum of squared deviations.
+    minimum, maximum : ndarray of shape (p + q,)
+    n_nonfinite : ndarray of int, of shape (p + q,)
+    n_bad_rows, first_bad_row : int, and int or None
+        Rows with a value, or a weight, that is not finite, and the place of the first.
+
+    References
+    ----------
     Chan, Golub and LeVeque (1983), "Algorithms for computing the sample variance".
     """
 
     merges_plainly = True
 
-    n_columns: int  # p + q
-    weight: Floats = joint("n_columns")  # the sum of the weights of the finite values
+    n_columns: int
+    weight: Floats = joint("n_columns")
     mean: Floats = joint("n_columns")
-    squares: Floats = joint("n_columns")  # of deviations from the mean
+    squares: Floats = joint("n_columns")
     minimum: Floats = minimum("n_columns")
     maximum: Floats = maximum("n_columns")
     n_nonfinite: Array = total("n_columns", dtype=np.int64)
-    n_bad_rows: int = total(dtype=int)  # rows with a value, or a weight, that is not finite
+    n_bad_rows: int = total(dtype=int)
     first_bad_row: int | None = merged_by(
         lambda *rows: min((row for row in rows if row is not None), default=None)
     )

@@ -5,11 +5,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from streamkern._docstrings import described
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
 from streamkern.features import FeatureMap, innermost, solve_map, trended
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
+from streamkern.statistics.base import PROTOCOL
 from streamkern.statistics.centred_moments import CentredMoments, precision_of_features
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.feature_sums import FeatureSums, overflowed
@@ -20,6 +22,7 @@ from streamkern.statistics.work import Work
 _ROWS_A_TARGET = 16
 
 
+@described(PROTOCOL)
 class Moments(FeatureSums):
     """Weighted sums of phi phi^T, phi y^T, y^2, phi, y and 1 over rows.
 
@@ -49,7 +52,7 @@ class Moments(FeatureSums):
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows: features, their products with targets while in cache, one rank-k update.
 
-        Raises OverflowedError if sums are not finite any more.
+        OverflowedError is raised if sums are not finite any more.
         """
         D, scratch = self.feature_map.n_components, self.scratch or Scratch()
         product = scratch.array("product", (Triangle.product_size(D),), self.dtype)
@@ -148,7 +151,7 @@ class Moments(FeatureSums):
         return moved
 
     def of_map(self, feature_map: FeatureMap, turns: Floats) -> "Moments":
-        """Return the moments of a map whose pairs of features are ahead by angles (D / 2,)."""
+        """Return the moments of a map whose pairs of features are ahead by angles."""
         ahead = np.cos(turns), np.sin(turns)
         shift, cross = (each.copy() for each in (self.feature_shift, self.cross))
         for values in (shift, cross):
@@ -168,7 +171,7 @@ class Moments(FeatureSums):
         """Return the moments of the map whose features are solved for, or of its first D'.
 
         That is `leading`, but for a map whose sums are to be turned: there they become
-        R^T G R and R^T C, in double.  Raises ParameterError if the map has no such part.
+        R^T G R and R^T C, in double.  ParameterError is raised if the map has no such part.
         """
         feature_map, turning = solve_map(self.feature_map, n_components)
         if turning is None:
@@ -180,7 +183,7 @@ class Moments(FeatureSums):
     def centred(self, *, intercept: bool = True) -> CentredMoments:
         """Return the moments about the means, or about zero where there is no intercept.
 
-        Raises ParameterError if no row of positive weight was added.
+        ParameterError is raised if no row of positive weight was added.
         """
         if self.gram is None or not self.weight > 0:
             raise ParameterError("moments of no rows cannot be centred; add rows first.")

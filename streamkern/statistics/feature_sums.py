@@ -11,43 +11,71 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from streamkern._docstrings import described, joined, sections
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features import FeatureMap
-from streamkern.statistics.base import Statistic
+from streamkern.statistics.base import PROTOCOL, Statistic
 from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 from streamkern.statistics.declared_sums import merged_by, total
 from streamkern.statistics.triangle import Triangle
 
+_SECTIONS = {
+    "Parameters": """
+feature_map : FeatureMap
+    Drawn, of D features.
+n_targets : int
+    q, how many.
+precision : str
+    Of features and their products.
+feature_shift : ndarray of shape (D,)
+    What is subtracted from features, in the units of `FeatureMap.evaluate`; 0 by default.
+target_shift, target_unit : ndarray of shape (q,)
+    Targets enter the products as (y - shift) / unit, so that neither a large mean nor an extreme
+    unit costs digits; 0 and 1 by default.
+first_row : int
+    Products of features with each other only from this row on, in a strip of the triangle.
+""",
+    "Attributes": """
+n_rows, weight : int and float
+    How many rows there are, and N, the sum of their weights.
+gram : Triangle or None
+    phi phi^T (D, D); None for no rows.
+cross, target, target_sum : array of shape (D, q + 1), (q,) and (q,)
+    phi times targets and a last column of ones, y^2 and y, as they enter the products.
+""",
+}
 
+
+@described(PROTOCOL)
 class FeatureSums(Statistic):
     """Weighted sums of phi phi^T, phi y^T, y^2, phi, y and 1 over rows."""
 
     precisions: ClassVar[Collection[str]]
 
-    feature_map: FeatureMap  # drawn, of D features
-    n_targets: int = 1  # q
+    feature_map: FeatureMap
+    n_targets: int = 1
     _: KW_ONLY
     precision: AnyPrecision = "single"
-    # In the units of `FeatureMap.evaluate`; zero by default, and an array from __post_init__ on.
     feature_shift: Floats = None  # type: ignore[assignment]
-    # Targets enter the products as (y - shift) / unit, (q,), so that neither a large mean nor an
-    # extreme unit costs digits; 0 and 1 by default.
     target_shift: Floats = None  # type: ignore[assignment]
     target_unit: Floats = None  # type: ignore[assignment]
-    # Products of features with each other only from this row on, in a strip of the triangle.
     first_row: int = 0
     n_rows: int = total(dtype=int)
-    weight: float = total()  # N, the sum of the weights
+    weight: float = total()
     gram: Triangle | None = merged_by(
         lambda mine, theirs: mine + theirs if mine and theirs else deepcopy(mine or theirs),
         lambda mine, theirs: mine - theirs if mine and theirs else deepcopy(mine),
     )
 
-    # As they enter the products, without units; in arrays of the kind that holds them.
     cross: Any = total()
     target: Any = total()
     target_sum: Any = total()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        title, own = sections(cls.__doc__ or "")
+        cls.__doc__ = joined(title, {n: text + own.get(n, "") for n, text in _SECTIONS.items()})
 
     def __post_init__(self) -> None:
         if self.precision not in self.precisions:
@@ -94,7 +122,7 @@ class FeatureSums(Statistic):
     def leading(self, n_components: int) -> Self:
         """Return the moments of the map of the first D' features, from the leading block.
 
-        Raises ParameterError if the map has no such part.
+        ParameterError is raised if the map has no such part.
         """
         if n_components == self.feature_map.n_components:
             return self

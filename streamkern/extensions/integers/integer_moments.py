@@ -51,13 +51,18 @@ class IntegerMoments(FeatureSums):
 
     The same rows have the same sums, in any order and any cut, on any processor; rows that are
     taken away leave no trace.  Two merge if map, units and shifts are the same.
+
+    Parameters
+    ----------
+    weight_unit : float
+        What weights are whole multiples of, a power of two.
     """
 
     precisions: ClassVar = LEVELS
     merges_plainly = True
 
     precision: AnyPrecision = "int8"
-    weight_unit: float = 2.0**-WEIGHT_BITS  # a power of two
+    weight_unit: float = 2.0**-WEIGHT_BITS
     cross: Array = wide_total("feature_map.n_components", "n_factors")
     target: Array = wide_total("n_targets")
     target_sum: Array = wide_total("n_targets")
@@ -91,7 +96,7 @@ class IntegerMoments(FeatureSums):
         return Work(n_pairs * self.product_flops, self.feature_map.n_components, INTEGER)
 
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows; raises OverflowedError where integers do not hold their numbers."""
+        # OverflowedError is raised where integers do not hold the numbers of rows.
         scratch = self.scratch or Scratch()
         if self.gram is None:
             self.gram = Triangle(self.feature_map.n_components, np.int64, self.first_row)
@@ -176,7 +181,15 @@ class IntegerMoments(FeatureSums):
                     add_shifted(self.target, squares, shift + 15 * (i + j + k))
 
     def check_rows(self, weight: float, some: Floats) -> None:
-        """Raise OverflowedError unless rows fit in that weigh so, of which some weigh so each."""
+        """Raise OverflowedError unless these sums hold rows of some weights.
+
+        Parameters
+        ----------
+        weight : float
+            Of all rows together.
+        some : ndarray
+            Of some of them, each.
+        """
         self._check_room(weight)
         if are_lost(some, self.weight_unit):
             raise OverflowedError(f"{_LOST} for sums in {self.precision}; {_TAKE_DOUBLE}.")
