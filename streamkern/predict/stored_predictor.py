@@ -19,6 +19,10 @@ def load_predictor(path: str | Path) -> Predictor:
     thread that calls it.  It makes no inputs of a table.  ModelFileError is raised if the file is
     no regression, or as by `load`.
 
+    Parameters
+    ----------
+    path : str or Path
+
     Returns
     -------
     Predictor

@@ -104,8 +104,13 @@ def to_c(
 
     The file has `void predict(const double *x, double *y)` of a row x (p,), and
     `void predict_rows(long n, const double *x, double *y)` of rows one after another, which any
-    thread may call.  y is what the graph of `to_onnx` gives, side by side.  Parameters, the name
-    that is returned, errors, and models that can be written are as there.
+    thread may call.  y is what the graph of `to_onnx` gives, side by side.  The name that is
+    returned, errors, and models that can be written are as there.
+
+    Parameters
+    ----------
+    model, path, precision, return_std, interval, force
+        As in `to_onnx`.
     """
     how: Any = {"return_std": return_std, "interval": interval}
     graph = exported(model, ("a C file", _MOST_BYTES), precision, "double", **how)

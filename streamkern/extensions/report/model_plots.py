@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from streamkern._docstrings import described
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
 from streamkern.estimators.loading import fitted_model, rows_of
@@ -23,11 +24,24 @@ from streamkern.statistics import RowSample
 _SAMPLE_ROWS = 1024
 
 
+_METHODS = """
+X, y, sample_weight : as of `evaluate`
+    Rows (n, p), targets and weights.
+column : int or str
+    Of the table, by its name; or an input, by name or number.
+target : int
+    Its number, from 0.
+ax : matplotlib Axes, optional
+    By default a new one of pyplot.
+predicted(), penalty(), sizes(), inputs(), partial_dependence() : matplotlib Axes
+"""
+
+
+@described(_METHODS)
 class ModelPlots:
     """Pictures of a fitted model, those of its report: `model.plot` is one of these.
 
-    Rows are given as to `evaluate`, and read once.  Every method draws on `ax`, a matplotlib Axes,
-    or on a new one of pyplot, and returns it.  ParameterError says what is missing for a picture.
+    Rows are read once.  ParameterError says what is missing for a picture.
 
     Parameters
     ----------
@@ -91,7 +105,7 @@ class ModelPlots:
     def inputs(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, *, ax: Any = None
     ) -> Any:
-        """Draw the permutation importance of each column of the table, on rows (n, p).
+        """Draw the permutation importance of each column of the table.
 
         Without rows, the weights of inputs in the metric, or one over their length scales.
         """
@@ -109,10 +123,10 @@ class ModelPlots:
         return _drawn(figure, ax)
 
     def partial_dependence(self, X: Any, column: int | str, *, ax: Any = None) -> Any:
-        """Draw mean predictions of rows (n, p) over the values of a column of the table.
+        """Draw mean predictions of rows over the values of a column.
 
-        It is given by its name, or as an input, by name or number.
-
+        References
+        ----------
         Friedman (2001), "Greedy function approximation: a gradient boosting machine".
         """
         model = self._fitted

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from streamkern._docstrings import described
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ModelFileError, first_line, warn
 from streamkern.errors.formatting import listed
@@ -35,6 +36,28 @@ VERSION = 1
 _DATASETS = {"X", "y", "weights", "classes", RECIPE}
 
 
+_METHODS = """
+frame : pandas, polars or pyarrow table
+    With the columns that are asked for, in any order.
+X : data frame, also one of Dask, of n rows; or array_like of shape (n, p)
+told : set of str, or None
+    Kinds of cells that were told of.
+names : sequence of str
+    Of columns.
+other : Recipe
+values : dict
+    What `as_dict` returned.
+text : str
+    What `to_json` returned.
+encoded() : array_like or Dask DataFrame of shape (n, p)
+read_targets() : ndarray of shape (n,) or (n, q), or None
+    Numbers are NaN where they are missing, and UTF-8 texts are empty there.
+read_weights() : ndarray of shape (n,), or None
+read_beside() : dict of str to ndarray of shape (n,)
+"""
+
+
+@described(_METHODS)
 @dataclass(frozen=True)
 class Recipe:
     """How the rows of a table become inputs and targets.
@@ -186,10 +209,9 @@ class Recipe:
         return rows
 
     def read_targets(self, frame: Any) -> Array | None:
-        """Return the targets of rows of a table, (n,) or (n, q), None where the recipe has none.
+        """Return the targets of rows of a table, None where the recipe has none.
 
-        Numbers are NaN where they are missing, and UTF-8 texts are empty there.  DataError says
-        which column is not there, or holds something else, such as a label that is new.
+        DataError says which column is not there, or holds something else, such as a new label.
         """
         if not self.targets:
             return None
@@ -211,7 +233,7 @@ class Recipe:
         return np.array([label.encode() for label in labels] + [b"", b""])[found]
 
     def read_weights(self, frame: Any) -> Floats | None:
-        """Return the weights of rows (n,), None where the recipe has none."""
+        """Return the weights of rows, None where the recipe has none."""
         if self.weights is None:
             return None
         found = numbers(self.weights, cells_of(arrow_table(frame), self.weights), self.writing)
@@ -309,7 +331,19 @@ def _encoded_part(part: Any, recipe: Recipe) -> Any:
 
 
 def read_recipe(path: str | Path) -> Recipe:
-    """Read how a table became inputs, from a file of rows, of a model of any kind or of moments."""
+    """Read how a table became inputs.
+
+    DataError or ModelFileError is raised if the file has no recipe, or none that can be read.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of rows, of a model of any kind, or of moments.
+
+    Returns
+    -------
+    Recipe
+    """
     path = local_path(path)
     if (kind := kind_of(path)) is not None:
         with opened_card(path, kind) as (_, card):
