@@ -1,6 +1,7 @@
 """The public names are these, and each can be imported."""
 
 import ast
+import dataclasses
 import inspect
 import re
 from pathlib import Path
@@ -50,6 +51,30 @@ def test_what_people_call_has_a_docstring_of_its_own_or_inherits_one():
         and not inspect.getdoc(getattr(getattr(streamkern, name), attribute))
     ]
     assert not without
+
+
+def members_of_ours(public):
+    """A public name, and what people call of it that this package defines, fields included."""
+    yield public
+    for base in public.__mro__ if isinstance(public, type) else ():
+        shown = [name for name in vars(base) if base.__module__.startswith("streamkern.")]
+        own = [name for name in shown if name[0] != "_" and not name.endswith("_request")]
+        yield from (getattr(public, name) for name in own)
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC - {"__version__"}))
+def test_a_docstring_says_what_a_public_member_takes_and_a_field_is(name):
+    public = getattr(streamkern, name)
+    for member in members_of_ours(public):
+        if callable(member) and not isinstance(member, type):
+            section = inspect.getdoc(member).partition("\nParameters\n")[2].partition("\n\n")[0]
+            said = re.findall(r"\w+", " ".join(re.findall(r"(?m)^\S.*?(?= : |$)", section)))
+            taken = {each for each in inspect.signature(member).parameters if each[0] != "_"}
+            assert taken <= {"self", *said}, member
+    fields = dataclasses.fields(public) if dataclasses.is_dataclass(public) else ()
+    said = "\n".join(inspect.getdoc(base) or "" for base in public.__mro__) if fields else ""
+    for each in fields:
+        assert each.name == "_" or re.search(rf"(?m)^([\w, ]+, )?{each.name}[\w, ]* : ", said), each
 
 
 FITS = {"fit", "save", "set_fit_request", "recipe_", "model_", "report_"}
