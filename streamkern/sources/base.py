@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streamkern._docstrings import described
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, OverflowedError, ParameterError, WorkersLostError
 from streamkern.sources.stored_files import in_threads, is_unchanged
@@ -24,6 +25,29 @@ _LAST_SHARDS = 4
 # While there would be more than so many, they are larger, up to so many times: a scheduler has work
 # with each, and a worker that is lost costs as much.
 _MANY_SHARDS, _MOST_TIMES = 4096, 64
+# What methods of sources and readers take and return.
+_PROTOCOL = """
+n_rows : int
+    Of a block; of `shards` about those of a shard.
+fewest : int, optional
+    About how many rows the last shards are multiples of.
+shard : Shard
+row : int
+    Its place in the source, from 0.
+noted : mapping of object to int
+    How often readers met it.
+name : str
+targets : ndarray of shape (q,)
+blocks() : iterator of Block
+    Rows (n, p) and targets (n, q), weights (n,) where rows have some.
+segments() : list of Segment
+reader() : Reader, or Dask task of one
+locate() : str
+describe() : dict of plain JSON values
+labelled() : tuple of Source and LabelColumn
+column() : LabelColumn
+shards() : tuple of Shard
+"""
 
 
 def rounding_of(dtype: np.dtype[Any]) -> float:
@@ -107,6 +131,7 @@ def negative_weight(weight: float, place: int) -> DataError:
     return error
 
 
+@described(_PROTOCOL)
 class Reader(ABC):
     """Reads one shard; small enough to be sent to a worker, and opened there."""
 
@@ -136,6 +161,7 @@ def in_full_blocks(blocks: Iterator[Block], shard: Shard, n_rows: int) -> Iterat
         yield block
 
 
+@described(_PROTOCOL)
 class Source(ABC):
     """Rows of inputs and targets, too many to hold at once."""
 
@@ -173,7 +199,7 @@ class Source(ABC):
 
     @abstractmethod
     def reader(self, shard: Shard) -> Any:
-        """Return a `Reader` of the shard, or a Dask task that makes one."""
+        """Return what reads a shard."""
 
     def check_unchanged(self) -> None:  # noqa: B027  rows in memory are trusted
         """Raise DataError if the rows are known not to be what they were."""
@@ -225,8 +251,8 @@ class Source(ABC):
     def shards(self, n_rows: int, fewest: int | None = None) -> tuple[Shard, ...]:
         """Cut all rows into shards of about `n_rows`, between storage chunks.
 
-        The last are smaller, multiples of about `fewest` rows, for all workers to end together, and
-        of very many rows the first are larger.  Without `fewest` all are of about `n_rows`.
+        The last are smaller, for all workers to end together, and of very many rows the first are
+        larger.  Without `fewest` all are of about `n_rows`.
         """
         step = n_rows if fewest is None else min(fewest, n_rows)
         grows = fewest is not None and not self.loads_whole_shards

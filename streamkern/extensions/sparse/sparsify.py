@@ -33,7 +33,7 @@ def sparsify(
     model : RandomFeatureRidge
         Fitted, or loaded from a file that was not saved compact.
     n_components : int
-        K.
+        K, the number of features.
     method : {'forward', 'lasso'}
         How features are chosen: each the one that lowers the sum of squares most;
         or the path of the lasso, at its first point with K features.

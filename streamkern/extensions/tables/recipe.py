@@ -41,7 +41,7 @@ frame : pandas, polars or pyarrow table
     With the columns that are asked for, in any order.
 X : data frame, also one of Dask, of n rows; or array_like of shape (n, p)
 told : set of str, or None
-    Kinds of cells that were told of.
+    Kinds of cells that were warned of already; None for rows of a fit, without warnings.
 names : sequence of str
     Of columns.
 other : Recipe
@@ -187,8 +187,7 @@ class Recipe:
     def encoded(self, X: Any, told: set[str] | None) -> Any:
         """Return the inputs that a table becomes, lazily for one of Dask; other rows are inputs.
 
-        It warns of cells of tables in memory that the recipe did not expect, but for kinds of them
-        that are `told` of already; not of rows of a fit, for which that is None.
+        It warns of cells of tables in memory that the recipe did not expect.
         """
         if is_dask_frame(X):
             meta = _encoded_part(meta_of(X), self)
