@@ -227,6 +227,7 @@ def fitted_bits(loss):
     return fitted.coef_.tobytes(), fitted.report_["passes"]
 
 
+@pytest.mark.cluster
 @pytest.mark.usefixtures("small_shards")
 def test_the_same_bits_of_any_workers():
     expected = fitted_bits("poisson")

@@ -143,6 +143,7 @@ def fitted(path, n_workers):
         return model.fit(str(path), y="y").coef_.tobytes()
 
 
+@pytest.mark.cluster
 def test_the_bits_of_a_fit_are_the_same_for_any_workers(tmp_path, folder):
     frame(200_000).drop(columns="row").to_parquet("t.parquet", row_group_size=30_000)
     bits = {fitted("t.parquet", n) for n in (1, 3)}
@@ -151,6 +152,7 @@ def test_the_bits_of_a_fit_are_the_same_for_any_workers(tmp_path, folder):
     assert {sk.load("m.h5").coef_.tobytes()} == bits
 
 
+@pytest.mark.cluster
 def test_cells_that_a_model_did_not_expect_are_counted_by_workers_in_processes(folder):
     frame(300_000).to_parquet("t.parquet", row_group_size=50_000)
     streamkern("fit", "t.parquet", "--target", "y", "--out", "m.h5", *FIT)
