@@ -15,7 +15,7 @@ from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.features import Identity, RandomFourierFeatures, Standardized
 from streamkern.features.standardized import Standardizer
 from streamkern.kernels import Laplacian
-from streamkern.predict.deviation import Deviation, Largest, LeaveOneOut
+from streamkern.predict.deviation import Deviation, Largest, LeaveOneOut, without_rows
 from streamkern.predict.evaluation import Evaluation
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
@@ -323,3 +323,17 @@ def test_where_every_row_has_leverage_one_no_error_is_known():
     assert (found.n_whole, found.weight) == (4, 0.0)
     assert np.isnan(found.rmse).all()
     assert found.rmse.shape == (Q,)
+
+
+@every_intercept
+def test_deviations_without_a_row_are_those_of_a_fit_to_the_others(intercept):
+    X, y, s = table(1)
+    s = s + 1.0  # which count rows, with and without the one
+    feature_map, _, equations, _ = fitted("pairs", 0.3, rows=(X, y, s), intercept=intercept)
+    _, found = without_rows(feature_map, equations, X, s)
+    for i in range(0, N, 9):
+        others = np.arange(N) != i
+        rest = fitted("pairs", 0.3, rows=(X[others], y[others], s[others]), intercept=intercept)
+        _, variances = rest[-1].spread(X[[i]])
+        expected = np.sqrt(equations.noise_variance * (1.0 + variances))
+        assert found[[i]] == pytest.approx(expected, rel=1e-6)
