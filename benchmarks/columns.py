@@ -59,7 +59,7 @@ def by_streamkern(path: str) -> Any:
     numbers = [each for each in recipe.columns if not isinstance(each, Categories)]
     names, narrow = recipe.feature_names, replace(recipe, columns=numbers)
     at = np.flatnonzero(np.isin(names, narrow.feature_names))
-    found = ColumnStatistics(len(at))
+    found = ColumnStatistics(max(len(at), 1))
     found.update(blocks(path, narrow) if numbers else ())
     return names, lambda path=path: added(scaled(each.X) for each in blocks(path, recipe))
 
