@@ -81,7 +81,7 @@ def by_dask_ml(path: str) -> Any:
 
     def made(other: str = path) -> Any:
         X = in_seconds(dd.read_parquet(other, split_row_groups=True))
-        parts = zip(*(step(X).to_delayed() for step in steps), strict=True)
+        parts = zip(*(step(X).to_delayed(optimize_graph=False) for step in steps), strict=True)
         return added(np.hstack(dask.compute(*each), dtype=float) for each in parts)
 
     return names, made
