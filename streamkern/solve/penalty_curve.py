@@ -1,5 +1,6 @@
 """The choice of the penalty: a criterion over a grid of them, the rules that choose, and notes."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -161,13 +162,12 @@ class PenaltyCurve:
     def combined(self, chosen: Array) -> tuple[float, float]:
         """Return the mean score of the targets at the chosen penalties, and its standard error.
 
-        Of a guarded choice it is the error between neighbours, where one is known.
+        Of a guarded choice it is the error between neighbours, where that of all targets is known.
         """
         if self.near is not None:
-            near = self.near[chosen, np.arange(self.near.shape[1])]
-            scores = np.where(np.isfinite(near), near, self.at(chosen))
-            score = float((scores / self.scale).mean())
-            return score, score * self.near_spread
+            score = float((self.near[chosen, np.arange(self.near.shape[1])] / self.scale).mean())
+            if math.isfinite(score):
+                return score, score * self.near_spread
         score = float((self.at(chosen) / self.scale).mean())
         if self.fold_scores is None:
             return score, 0.0

@@ -139,11 +139,11 @@ def test_a_guarded_choice_is_gcvs_where_folds_are_no_worse_than_the_mean_or_the_
         for j, chosen in enumerate(nowhere.choose(per_target=per_target)):
             is_allowed = errors[1, j] <= 1.1 * max(errors[:, j].min(), mean[j])
             assert chosen == (1 if is_allowed else errors[:, j].argmin())
-        unknown = curve(variance=variance).guarded(known, folds_of(mean=mean), own * np.inf)
-        assert (
-            unknown.combined(unknown.choose())[0]
-            == curve(variance=variance).combined(unknown.choose())[0]
-        )
+        plain = curve(variance=variance)
+        for lost in (np.inf, [1.0, np.inf]):  # of all targets, and of one
+            unknown = plain.guarded(known, folds_of(mean=mean), own * lost)
+            chosen = unknown.choose()
+            assert unknown.combined(chosen) == plain.combined(chosen)
         # Few rows have errors of their own in the place of GCV's.
         for j, chosen in enumerate(told.choose(per_target=per_target)):
             most = 1.1 * max(errors[:, j].min(), mean[j])
@@ -279,6 +279,14 @@ def test_residuals_below_what_the_precision_resolves_are_no_evidence(criterion):
     alphas = default_grid(noisy)
     made = PenaltyCurve.of_spectrum(criterion, alphas, noisy)
     assert np.isfinite(made.scores).all()
+    # So small are squares for which this is a formula of the floor.
+    (a, *_), N, least = alphas, 90.0, target[0] * 1e-4 / 1e3
+    volume, shares = np.log1p(values / a).sum(), values / (values + a)
+    expected = {
+        "evidence": 0.5 * (89.0 * math.log(2.0 * math.pi * least / 89.0) + volume + 89.0),
+        "gcv": N * least / (89.0 - shares.sum()) ** 2 * (0.2 + 0.8 * ((shares**2).sum() + 1.0) / N),
+    }
+    assert made.scores[0, 0] == pytest.approx(expected[criterion])
     alone = PenaltyCurve.of_spectrum(criterion, alphas, second)
     each = made.choose(per_target=True)
     assert each[0] > 0
