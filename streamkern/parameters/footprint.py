@@ -33,7 +33,7 @@ _INDEX_MERGED, _INDEX_ORDERED = 3, 5
 _LISTING_BYTES = 16
 # Rows that features are made for at a time where they are many, with some room.
 _SLICE = 80
-# Strips are spread over workers as evenly as whole strips go.
+# Strips are spread over workers as evenly as whole strips go, and shards by who is free.
 _UNEVEN = 1.25
 
 
@@ -105,6 +105,20 @@ class Footprint:
             return source.chunk_bytes
         beside = source.n_targets + (source.weighted_by is not None)
         return self.shard_rows * (source.row_bytes + 8 * beside)
+
+    def carried(self, n_workers: int) -> int:
+        """Return the rows that come to each of so many workers with tasks, none of files.
+
+        Dask keeps what came with a task until those are done that need its result, and merges of
+        shards need each other to the end of the pass.
+        """
+        source, rows = self.source, self.source.n_samples
+        if not (n_workers and source.comes_with_tasks):
+            return 0
+        if n_workers > 1:
+            rows = min(rows, int(_UNEVEN * rows / n_workers) + 2 * self.shard_rows)
+        beside = source.n_targets + (source.weighted_by is not None)
+        return rows * (source.row_bytes + 8 * beside)
 
     @property
     def sample(self) -> int:

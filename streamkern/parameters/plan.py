@@ -234,7 +234,8 @@ def plan_system(
     )
 
     def process_bytes(threads: int, n_strips: int = 1) -> int:
-        return needs.process(threads, n_strips, n_workers or 0)
+        workers = n_workers or 0
+        return needs.process(threads, n_strips, workers) + needs.carried(workers)
 
     def room(processes: int) -> int:
         """Return what each may use, of workers beside this process that receives the model."""

@@ -181,6 +181,7 @@ class Arrays(Source):
 
 class ArraySource(Arrays):
     kind = "array"
+    comes_with_tasks = True
 
     def _array(self, name: str, values: Any) -> Any:
         return as_table(name, values) if name == "X" else np.asarray(values)

@@ -171,6 +171,7 @@ class Source(ABC):
     target_ndim: int  # 1 where the target is stored as (n,), else 2
     dtype: np.dtype[Any]  # of X in a block
     loads_whole_shards: bool = False  # before their first block
+    comes_with_tasks: bool = False  # from this process, where tasks run elsewhere
     chunk_bytes: int = 0  # that a reader keeps of the storage chunks it is in the middle of
     weighted_by: str | None = None  # the name of the weights, None where all rows count once
     encoding: Any = None  # a `TargetEncoding`, where targets stand for labels

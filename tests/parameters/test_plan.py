@@ -396,6 +396,22 @@ def test_a_sample_is_planned_for_no_more_rows_than_there_are():
     assert plan.worker_bytes < 2 << 30  # 80 MB of rows
 
 
+def test_rows_of_arrays_are_planned_for_workers_which_keep_them_and_not_for_this_process():
+    def plan(source, n_workers):
+        how = {"n_threads": 1, "allowed_bytes": 1 << 40}
+        return plan_system(source, 64, n_workers=n_workers, **how).worker_bytes
+
+    arrays, files = (
+        ArraySource(np.broadcast_to(0.0, (10**6, 100)), np.zeros(10**6)) for _ in range(2)
+    )
+    files.comes_with_tasks = False
+    assert plan(arrays, 0) == plan(files, 0)
+    one, four, many = (plan(arrays, k) - plan(files, k) for k in (1, 4, 1000))
+    assert one == 8 * 101 * 10**6
+    assert one / 4 < four < one / 2
+    assert 0 < many < one / 8
+
+
 def test_rows_of_intervals_are_planned_where_the_model_is_received():
     def plan(n_targets, n_workers=0):
         y = np.broadcast_to(0.0, (4096, n_targets))
