@@ -150,6 +150,7 @@ def test_a_trend_is_compared_with_universal_kriging(tmp_path):
         ("solvers.py more some --components 500", "passes"),
         ("precisions.py some --components 64", "int16"),
         ("intervals.py some --splits 1", "some"),
+        ("memory.py Parquet --rows 2000", "| Parquet | 1,280 | 2,000 |"),
         ("sparse_rows.py --rows 2000 --inputs 300 --components 64", "rows, GB"),
         ("targets.py --rows 300 --components 16 --targets 20 --repeats 1 --alphas 3", "100.0%"),
     ],
