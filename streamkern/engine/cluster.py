@@ -56,6 +56,8 @@ _OURS = {
     "distributed.scheduler.allowed-failures": (3, 10),
     # Without a limit, tasks would wait for ever for workers that are all gone.
     NO_WORKERS: (None, "60s"),
+    # A plan counts all that a worker holds; one that is paused would wait for what its job needs.
+    "distributed.worker.memory.pause": (0.8, 0.9),
     # What one task frees the next one takes: to give it back at once costs 5% of all cores.  In one
     # heap, because what threads of a worker free in heaps of their own adds up.
     f"{_SPAWN}.MALLOC_TRIM_THRESHOLD_": (65536, None),
