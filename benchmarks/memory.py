@@ -33,7 +33,7 @@ _P, _CHUNK_ROWS = 40, 8192
 _IN_MEMORY = """
 import sys, numpy as np, streamkern
 from scipy.sparse import random_array
-D, X = int(sys.argv[2]), random_array((100_000, 5000), format="csr", dtype="f4", rng=0)
+D, X = int(sys.argv[2]), random_array((200_000, 2000), format="csr", dtype="f4", rng=0)
 if sys.argv[1] == "array":
     X = np.random.default_rng(0).standard_normal((300_000, 200), dtype="f4")
 with streamkern.connect(scheduler=sys.argv[4]):

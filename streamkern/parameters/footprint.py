@@ -60,6 +60,7 @@ class Footprint:
     is_listed: bool = False  # which fold every row is in, a byte each
 
     cross_bytes: ClassVar[int] = 16  # of a feature and a target
+    library_bytes: ClassVar[int] = 0  # of libraries that other fits do without
     plan_class: ClassVar[Any] = None  # where that is one of its own
 
     @classmethod
@@ -230,7 +231,8 @@ class Footprint:
             self.leaving_out(threads),
             0 if n_workers else self.receiving(),
         )
-        return held + (threads + 1) * thread_bytes() + self.is_listed * self.source.n_samples
+        held += self.library_bytes + self.is_listed * self.source.n_samples
+        return held + (threads + 1) * thread_bytes()
 
     def receiving(self, beside: int = 0) -> int:
         """Return what the process holds that planned, with the model or the moments.

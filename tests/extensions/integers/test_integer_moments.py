@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from processor import require_exact_products
+from rows_read import python
 from scipy import sparse
 
 from streamkern.errors import OverflowedError, ParameterError
@@ -244,6 +245,23 @@ def test_an_update_takes_what_is_projected(precision, weighted, monkeypatch):
     found = moments(feature_map, X[:5], y[:5], precision=precision)  # which compiles
     peak = updated(found, X, y, 0, weights if weighted else None)
     assert peak < update_bytes(precision, D, Q, n, weighted=weighted) + in_cache < 2 * peak
+
+
+LIBRARIES = """
+from pathlib import Path
+import streamkern.fit
+from streamkern.extensions.integers import integer_products, integer_system
+def resident():
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.partition("VmRSS:")[2].split()[0])
+before = resident()
+integer_products.integer_products()
+print(resident() - before < integer_system.IntegerFootprint.library_bytes)
+"""
+
+
+def test_libraries_of_products_take_no_more_than_planned():
+    assert python(LIBRARIES).stdout == "True\n"
 
 
 def test_sparse_rows_are_made_dense_a_slice_at_a_time():
