@@ -49,10 +49,10 @@ KINDS = {
     "fit, each row left out": ["fit rows.h5 --components 1536 --alpha loo"],
     "fit, 64 targets": ["fit rows.h5 --components 1280 --y targets"],
     "fit, metric learnt": ["fit rows.h5 --components 1024 --metric learn"],
-    "landmarks": ["fit rows.h5 --components 1280 --map nystroem"],
+    "landmarks": ["fit rows.h5 --components 1024 --map nystroem"],
     "10 classes": ["fit rows.h5 --components 1280 --y labels --classify"],
     "boosting": ["fit rows.h5 --components 1024 --y labels --classify --boost 4"],
-    "conjugate gradients": ["fit rows.h5 --components 4096 --solver cg"],
+    "conjugate gradients": ["fit rows.h5 --components 2048 --solver cg"],
     "integers": ["fit rows.h5 --components 1536 --precision int8"],
     "field": ["fit points.h5 --components 1536 --map grid"],
     "field, conjugate gradients": ["fit points.h5 --components 32768 --map grid"],
@@ -76,7 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kinds", nargs="*", help=f"some of: {'; '.join(KINDS)}")
     parser.add_argument("--folder", type=Path, default=Path("memory"), help="of files")
-    parser.add_argument("--rows", type=float, default=3e5)
+    parser.add_argument("--rows", type=float, default=1e5)
     parser.add_argument("--limit", type=int, default=1000, help="MB of a worker")
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()

@@ -25,6 +25,8 @@ _INTERVAL_ROWS, _INTERVAL_COPIES = 4096, 12
 _SQUARES_OF_LANDMARKS, _SQUARES_TURNING = 3, 4
 # Interpreter, libraries and Dask's own needs in one process, as measured with some room.
 PROCESS_BYTES = 256 << 20
+# scikit-learn, which k-means for landmarks loads, and what that loads, as measured.
+_KMEANS_BYTES = 160 << 20
 # A hash and a place of every row, where rows are to be known again.
 _INDEX_BYTES = 16
 # Copies of the index: in a process that merges it, and where it is put in order.
@@ -60,7 +62,6 @@ class Footprint:
     is_listed: bool = False  # which fold every row is in, a byte each
 
     cross_bytes: ClassVar[int] = 16  # of a feature and a target
-    library_bytes: ClassVar[int] = 0  # of libraries that other fits do without
     plan_class: ClassVar[Any] = None  # where that is one of its own
 
     @classmethod
@@ -106,6 +107,11 @@ class Footprint:
             return source.chunk_bytes
         beside = source.n_targets + (source.weighted_by is not None)
         return self.shard_rows * (source.row_bytes + 8 * beside)
+
+    @property
+    def libraries(self) -> int:
+        """What libraries take that other fits do without."""
+        return _KMEANS_BYTES if self.from_rows else 0
 
     def carried(self, n_workers: int) -> int:
         """Return the rows that come to each of so many workers with tasks, none of files.
@@ -231,8 +237,7 @@ class Footprint:
             self.leaving_out(threads),
             0 if n_workers else self.receiving(),
         )
-        held += self.library_bytes + self.is_listed * self.source.n_samples
-        return held + (threads + 1) * thread_bytes()
+        return held + (threads + 1) * thread_bytes() + self.is_listed * self.source.n_samples
 
     def receiving(self, beside: int = 0) -> int:
         """Return what the process holds that planned, with the model or the moments.

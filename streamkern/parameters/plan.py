@@ -235,7 +235,8 @@ def plan_system(
 
     def process_bytes(threads: int, n_strips: int = 1) -> int:
         workers = n_workers or 0
-        return needs.process(threads, n_strips, workers) + needs.carried(workers)
+        beside = needs.libraries + needs.carried(workers)
+        return needs.process(threads, n_strips, workers) + beside
 
     def room(processes: int) -> int:
         """Return what each may use, of workers beside this process that receives the model."""

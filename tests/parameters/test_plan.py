@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from rows_read import python
 
 from streamkern.errors import InsufficientMemoryError
 from streamkern.features import LEVELS
@@ -394,6 +395,23 @@ def test_a_sample_is_planned_for_no_more_rows_than_there_are():
     how = {"n_workers": 0, "n_threads": 1, "allowed_bytes": 1 << 40}
     plan = plan_system(ArraySource(X, np.zeros(100)), 64, **how)
     assert plan.worker_bytes < 2 << 30  # 80 MB of rows
+
+
+KMEANS = """
+from pathlib import Path
+import streamkern.fit
+def resident():
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.partition("VmRSS:")[2].split()[0])
+before = resident()
+import sklearn.cluster
+print(resident() - before)
+"""
+
+
+def test_a_fit_at_landmarks_plans_for_the_library_that_finds_them():
+    at_landmarks, others = (on_workers(Described(), 2, from_rows=k) for k in (True, False))
+    assert int(python(KMEANS).stdout) < at_landmarks.worker_bytes - others.worker_bytes
 
 
 def test_rows_of_arrays_are_planned_for_workers_which_keep_them_and_not_for_this_process():

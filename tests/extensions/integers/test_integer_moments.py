@@ -256,7 +256,7 @@ def resident():
     return 1024 * int(status.partition("VmRSS:")[2].split()[0])
 before = resident()
 integer_products.integer_products()
-print(resident() - before < integer_system.IntegerFootprint.library_bytes)
+print(resident() - before < integer_system.IntegerFootprint.libraries)
 """
 
 
