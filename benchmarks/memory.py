@@ -53,7 +53,7 @@ KINDS = {
     "10 classes": ["fit rows.h5 --components 1280 --y labels --classify"],
     "boosting": ["fit rows.h5 --components 1024 --y labels --classify --boost 4"],
     "conjugate gradients": ["fit rows.h5 --components 2048 --solver cg"],
-    "integers": ["fit rows.h5 --components 1536 --precision int8"],
+    "integers": ["fit rows.h5 --components 1280 --precision int8"],
     "field": ["fit points.h5 --components 1536 --map grid"],
     "field, conjugate gradients": ["fit points.h5 --components 32768 --map grid"],
     "loss of counts": ["fit rows.h5 --components 1024 --y counts --loss poisson"],
