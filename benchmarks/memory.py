@@ -7,6 +7,7 @@ the largest plan that was told; and the peak of the largest worker, as Linux cou
 evaluations have no plan.  Marked are peaks over the plan, or without one over the limit, and
 workers that Dask paused or started anew.  What a command that failed said goes to standard error.
 The next run finds the rows in the folder, of which many.h5 is four times as large as a worker.
+Workers import this file, too, so that libraries are imported where they are used.
 """
 
 import argparse
@@ -20,13 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import h5py
-import numpy as np
-import pandas as pd
-
 import streamkern
-from streamkern.extensions.integers.integer_products import integer_products
-from streamkern.runtime.threads import processor
 
 _P, _CHUNK_ROWS = 40, 8192
 # Rows in memory have no command.
@@ -73,6 +68,9 @@ KINDS = {
 
 
 def main() -> None:
+    from streamkern.extensions.integers.integer_products import integer_products
+    from streamkern.runtime.threads import processor
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kinds", nargs="*", help=f"some of: {'; '.join(KINDS)}")
     parser.add_argument("--folder", type=Path, default=Path("memory"), help="of files")
@@ -176,6 +174,10 @@ def run(command: str, *where: str) -> tuple[int, dict[str, Any]]:
 
 def write(name: str, n: int, p: int) -> None:
     """Write inputs (n, p) and y, with other targets of rows."""
+    import h5py
+    import numpy as np
+    import pandas as pd
+
     rng = np.random.default_rng(0)
     mix = rng.standard_normal((p, 64), dtype=np.float32) / p**0.5
     with h5py.File(f"{name}.h5", "w") as file:
