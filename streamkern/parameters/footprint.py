@@ -62,6 +62,7 @@ class Footprint:
     is_listed: bool = False  # which fold every row is in, a byte each
 
     cross_bytes: ClassVar[int] = 16  # of a feature and a target
+    library_bytes: ClassVar[int] = 0  # of a library that such sums load alone
     plan_class: ClassVar[Any] = None  # where that is one of its own
 
     @classmethod
@@ -109,9 +110,16 @@ class Footprint:
         return self.shard_rows * (source.row_bytes + 8 * beside)
 
     @property
-    def libraries(self) -> int:
-        """What libraries take that other fits do without."""
+    def kmeans(self) -> int:
+        """What k-means for landmarks loads."""
         return _KMEANS_BYTES if self.from_rows else 0
+
+    @property
+    def libraries(self) -> int:
+        """What libraries take, in a process that accumulates, that other fits do without."""
+        # k-means runs where the model is received; workers run it in small trials alone, but any
+        # worker may keep what one has loaded.
+        return self.library_bytes + self.kmeans
 
     def carried(self, n_workers: int) -> int:
         """Return the rows that come to each of so many workers with tasks, none of files.
@@ -231,12 +239,13 @@ class Footprint:
 
     def process(self, threads: int, n_strips: int, n_workers: int) -> int:
         """Return the most that a process holds at a time, with the stacks of its threads."""
-        held = max(
+        held = self.libraries + max(
             self.accumulating(threads, n_strips, n_workers),
             self.solving(threads),
             self.leaving_out(threads),
-            0 if n_workers else self.receiving(),
         )
+        if not n_workers:
+            held = max(held, self.library_bytes + self.receiving())
         return held + (threads + 1) * thread_bytes() + self.is_listed * self.source.n_samples
 
     def receiving(self, beside: int = 0) -> int:
@@ -249,7 +258,7 @@ class Footprint:
         held += _LISTING_BYTES * self.is_listed * self.source.n_samples
         model = _MODEL_COPIES * 8 * D * self.source.n_targets + self.intervals
         drawing = drawing_bytes(D) if self.from_rows else 0
-        return PROCESS_BYTES + self.map + max(held + model, drawing + self.sample)
+        return PROCESS_BYTES + self.kmeans + self.map + max(held + model, drawing + self.sample)
 
 
 def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int) -> int:

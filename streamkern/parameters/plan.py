@@ -235,8 +235,7 @@ def plan_system(
 
     def process_bytes(threads: int, n_strips: int = 1) -> int:
         workers = n_workers or 0
-        beside = needs.libraries + needs.carried(workers)
-        return needs.process(threads, n_strips, workers) + beside
+        return needs.process(threads, n_strips, workers) + needs.carried(workers)
 
     def room(processes: int) -> int:
         """Return what each may use, of workers beside this process that receives the model."""

@@ -409,9 +409,24 @@ print(resident() - before)
 """
 
 
-def test_a_fit_at_landmarks_plans_for_the_library_that_finds_them():
-    at_landmarks, others = (on_workers(Described(), 2, from_rows=k) for k in (True, False))
-    assert int(python(KMEANS).stdout) < at_landmarks.worker_bytes - others.worker_bytes
+@pytest.mark.slow
+@pytest.mark.parametrize("process", PROCESSES)
+def test_a_fit_at_landmarks_plans_for_the_library_that_finds_them(process):
+    pytest.importorskip("sklearn")
+    at_landmarks, others = (
+        getattr(on_workers(Described(), 2, from_rows=k), process) for k in (True, False)
+    )
+    assert int(python(KMEANS).stdout) < at_landmarks - others
+
+
+@pytest.mark.parametrize("precision", ["single", "int8"])
+def test_the_library_of_landmarks_is_planned_once_where_one_process_does_all(precision):
+    def plan(**more):
+        return on_workers(Described(), 2, precision=precision, n_workers=0, **more)
+
+    at_landmarks, others = plan(from_rows=True), plan()
+    worker, client = (getattr(at_landmarks, k) - getattr(others, k) for k in PROCESSES)
+    assert worker == client > 0
 
 
 def test_rows_of_arrays_are_planned_for_workers_which_keep_them_and_not_for_this_process():

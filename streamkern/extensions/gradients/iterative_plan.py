@@ -149,7 +149,7 @@ class IterativeFootprint(Footprint):
 
     def process(self, threads: int, n_strips: int, n_workers: int) -> int:  # noqa: ARG002  likewise
         """Return the most that a process holds at a time, with the stacks of its threads."""
-        return self.multiplying(threads) + (threads + 1) * thread_bytes()
+        return self.libraries + self.multiplying(threads) + (threads + 1) * thread_bytes()
 
     def multiplying(self, threads: int) -> int:
         """Return what a process holds that multiplies vectors, of folds or of a sketch."""

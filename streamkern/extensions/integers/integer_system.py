@@ -24,7 +24,7 @@ class IntegerFootprint(Footprint):
     """The bytes of such a fit, whose digits are multiplied."""
 
     cross_bytes: ClassVar[int] = 24
-    libraries = 128 << 20  # ONNX Runtime, as measured with some room
+    library_bytes: ClassVar[int] = 128 << 20  # ONNX Runtime, as measured with some room
 
     @property
     def features(self) -> int:

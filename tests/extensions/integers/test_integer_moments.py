@@ -256,12 +256,15 @@ def resident():
     return 1024 * int(status.partition("VmRSS:")[2].split()[0])
 before = resident()
 integer_products.integer_products()
-print(resident() - before < integer_system.IntegerFootprint.libraries)
+print(resident() - before, integer_system.IntegerFootprint.library_bytes)
 """
 
 
+@pytest.mark.slow
 def test_libraries_of_products_take_no_more_than_planned():
-    assert python(LIBRARIES).stdout == "True\n"
+    pytest.importorskip("onnxruntime")
+    taken, planned = map(int, python(LIBRARIES).stdout.split())
+    assert taken < planned
 
 
 def test_sparse_rows_are_made_dense_a_slice_at_a_time():
