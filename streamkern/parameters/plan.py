@@ -51,6 +51,7 @@ class Plan:
     client_bytes: int  # projected peak of the process that plans, and receives the model
     allowed_bytes: int  # that a process that accumulates may use
     index_bytes: int = 0  # of these, what it takes to know every row again
+    carried_bytes: int = 0  # of a worker, for rows that come to it with tasks
     n_strips: int = 1  # readings of the rows, each for a strip of the triangle of products
     solves_by_passes: bool = False  # by conjugate gradients, without a D x D system
     sums_waves: bool = False  # and of sums of waves, in the place of passes
@@ -130,6 +131,13 @@ class Plan:
         if self.index_bytes:
             what, fewer = f"{what} and an index of {self.n_rows:,} rows", f"{fewer} or rows"
         if self.worker_bytes > self.allowed_bytes:
+            if 2 * self.carried_bytes > self.worker_bytes:
+                what = f"rows in memory need {in_words(self.carried_bytes)} of"
+                raise InsufficientMemoryError(
+                    f"{self.n_rows:,} {what} {in_words(self.worker_bytes)} in a worker, but "
+                    f"{in_words(self.allowed_bytes)} may be used; write the rows to a file, or "
+                    f"take more workers."
+                )
             raise InsufficientMemoryError(
                 f"{what} need {in_words(self.worker_bytes)} in a worker, but "
                 f"{in_words(self.allowed_bytes)} may be used; take fewer {fewer}, or workers with "
@@ -233,8 +241,7 @@ def plan_system(
         **more,
     )
 
-    def process_bytes(threads: int, n_strips: int = 1) -> int:
-        workers = n_workers or 0
+    def process_bytes(threads: int, workers: int, n_strips: int = 1) -> int:
         return needs.process(threads, n_strips, workers) + needs.carried(workers)
 
     def room(processes: int) -> int:
@@ -243,7 +250,7 @@ def plan_system(
         return free - (min(received // processes, free // 2) if processes else 0)
 
     def threads_that_fit(most: int, room: int) -> int:
-        return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)
+        return next((t for t in range(most, 1, -1) if process_bytes(t, 0) <= room), 1)
 
     cores, blas = usable_cores(), 1
     if n_workers is None:
@@ -251,10 +258,11 @@ def plan_system(
         seconds = needs.pass_flops(len(shards)) / (rough_flops_per_second(precision) * threads)
         free = room(0) if allowed_bytes is None else allowed_bytes
         n_workers, n_threads = 0, threads_that_fit(threads, free)
-        if seconds > _IN_PROCESS_SECONDS:
+        # Rows that come with tasks would be held in workers again.
+        if seconds > _IN_PROCESS_SECONDS and not source.comes_with_tasks:
             # Of several numbers of processes that keep most cores busy, with as many threads each,
             # the largest, since a process does more than products.
-            most = max((free - needs.receiving()) // process_bytes(1), 1)
+            most = max((free - needs.receiving()) // process_bytes(1, 0), 1)
             numbers = range(1, min(cores, most) + 1)
             n_workers, n_threads = max(numbers, key=lambda n: (n * (cores // n), n)), 1
         if n_workers or n_threads < threads:  # bits depend on BLAS threads: memory may force them
@@ -267,8 +275,9 @@ def plan_system(
         n_threads = threads_that_fit(n_threads, allowed_bytes)
     n_strips = 1
     if can_strip and needs.fixed_alpha and n_folds == 1 and not needs.indexed:
-        fits = (k for k in _STRIPS if process_bytes(n_threads, k) <= allowed_bytes)
-        n_strips = next(fits, min(_STRIPS, key=lambda k: process_bytes(n_threads, k)))
+        needed = {k: process_bytes(n_threads, n_workers, k) for k in _STRIPS}
+        fits = (k for k, held in needed.items() if held <= allowed_bytes)
+        n_strips = next(fits, min(_STRIPS, key=lambda k: needed[k]))
     return (needs.plan_class or Plan)(
         n_rows=n,
         n_features=p,
@@ -285,10 +294,11 @@ def plan_system(
         n_threads=n_threads,
         blas_threads=blas,
         fold_by=fold_by,
-        worker_bytes=process_bytes(n_threads, n_strips),
+        worker_bytes=process_bytes(n_threads, n_workers, n_strips),
         client_bytes=needs.receiving(),
         allowed_bytes=allowed_bytes,
         index_bytes=needs.index,
+        carried_bytes=needs.carried(n_workers),
         n_strips=n_strips,
         row_bytes=source.row_bytes,
         sum_bytes=needs.folds_at_once * needs.sums(n_strips),

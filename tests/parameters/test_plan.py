@@ -445,6 +445,29 @@ def test_rows_of_arrays_are_planned_for_workers_which_keep_them_and_not_for_this
     assert 0 < many < one / 8
 
 
+def test_rows_of_arrays_that_take_most_of_a_worker_are_refused_as_such():
+    rows = ArraySource(np.broadcast_to(0.0, (10**6, 200)), np.zeros(10**6))
+    plan = on_workers(rows, 64)
+    words = (
+        f"1,000,000 rows in memory need {in_words(plan.carried_bytes)} of "
+        f"{in_words(plan.worker_bytes)} in a worker, but 1.07 GB may be used; write the rows to "
+        f"a file, or take more workers."
+    )
+    with pytest.raises(InsufficientMemoryError, match=f"^{re.escape(words)}$"):
+        plan.check()
+    on_workers(rows, 64, n_workers=8).check()
+    with pytest.raises(InsufficientMemoryError, match="take fewer components"):
+        on_workers(rows, 16_384).check()
+
+
+def test_rows_of_arrays_stay_in_this_process_unless_workers_are_given(machine):
+    machine(8, 64 * GB)
+    rows = ArraySource(np.broadcast_to(np.float32(0), (10**7, 10)), np.zeros(10**7))
+    assert where(plan_system(rows, 4096)) == (0, 8, 1)
+    rows.comes_with_tasks = False
+    assert plan_system(rows, 4096).n_workers > 1
+
+
 def test_rows_of_intervals_are_planned_where_the_model_is_received():
     def plan(n_targets, n_workers=0):
         y = np.broadcast_to(0.0, (4096, n_targets))
