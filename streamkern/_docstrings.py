@@ -1,15 +1,16 @@
 """Numpydoc sections of methods: what several say alike is written once, in a table.
 
-A table is the text of a Parameters section, in which `method()` stands for what that returns.
+A table is the text of a Parameters section, in which `method()` stands for what that returns, and
+`Self()` for what all return whose annotation is Self.
 """
 
 import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from inspect import CO_VARKEYWORDS, cleandoc, unwrap
+from inspect import Parameter, cleandoc, signature
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -26,14 +27,13 @@ def described(table: str, **special: str) -> Callable[[Kind], Kind]:
             method: Any = getattr(value, "__func__", value)
             if name[0] != "_" and hasattr(method, "__code__") and method.__doc__:
                 title, parts = sections(method.__doc__)
-                own, code = entries(parts.pop("Parameters", "")), unwrap(method).__code__
-                texts = ChainMap(own, known.get(name, {}), common)
-                n_taken = code.co_argcount + code.co_kwonlyargcount
-                n_taken += bool(code.co_flags & CO_VARKEYWORDS)
-                taken = [each for each in code.co_varnames[1:n_taken] if each[0] != "_"]
-                first = {"Parameters": listed(texts, taken)} if taken else {}
-                if f"{name}()" in texts:
-                    first["Returns"] = texts[f"{name}()"].removeprefix(" : ")
+                texts = ChainMap(entries(parts.pop("Parameters", "")), known.get(name, {}), common)
+                called = signature(method)
+                first = {"Parameters": listed(texts, map(starred, called.parameters.values()))}
+                returned = f"{name}()"
+                if returned not in texts and called.return_annotation in (Self, "Self"):
+                    returned = "Self()"
+                first["Returns"] = texts.get(returned, "").removeprefix(" : ")
                 method.__doc__ = joined(title, first | parts)
         return cls
 
@@ -47,7 +47,8 @@ def sections(text: str) -> tuple[str, dict[str, str]]:
 
 
 def joined(title: str, parts: Mapping[str, str]) -> str:
-    texts = [f"{name}\n{'-' * len(name)}\n{text.strip()}" for name, text in parts.items()]
+    filled = {name: text.strip() for name, text in parts.items() if text.strip()}
+    texts = [f"{name}\n{'-' * len(name)}\n{text}" for name, text in filled.items()]
     return "\n\n".join([title.strip(), *texts]) + "\n"
 
 
@@ -58,6 +59,16 @@ def entries(text: str) -> dict[str, str]:
     return {name.strip("* "): said for names, said in found for name in names.split(",")}
 
 
+def starred(parameter: Parameter) -> str:
+    """Return the name of a parameter as sections have it: of several with its stars."""
+    return str(parameter.replace(annotation=Parameter.empty, default=Parameter.empty))
+
+
 def listed(said: Mapping[str, str], names: Iterable[str]) -> str:
-    """Return a section of some names; neighbours of which the same is said share an entry."""
-    return "\n".join(f"{', '.join(each)}{text}" for text, each in groupby(names, said.__getitem__))
+    """Return a section of those names of which something is said.
+
+    Neighbours of which the same is said share an entry.
+    """
+    shown = [name for name in names if name.lstrip("*") in said]
+    told = groupby(shown, lambda name: said[name.lstrip("*")])
+    return "\n".join(f"{', '.join(each)}{text}" for text, each in told)
