@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern._docstrings import described, joined, sections
+from streamkern._docstrings import described, entries, joined, listed, sections
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features import FeatureMap
@@ -30,19 +30,25 @@ precision : str
     Of features and their products.
 feature_shift : ndarray of shape (D,)
     What is subtracted from features, in the units of `FeatureMap.evaluate`; 0 by default.
-target_shift, target_unit : ndarray of shape (q,)
+target_shift : ndarray of shape (q,)
     Targets enter the products as (y - shift) / unit, so that neither a large mean nor an extreme
-    unit costs digits; 0 and 1 by default.
+    unit costs digits; 0 by default.
+target_unit : ndarray of shape (q,)
+    What they are divided by then; 1 by default.
 first_row : int
     Products of features with each other only from this row on, in a strip of the triangle.
 """,
     "Attributes": """
-n_rows, weight : int and float
-    How many rows there are, and N, the sum of their weights.
+n_rows : int
+    How many rows there are.
+weight : float
+    N, the sum of their weights.
 gram : Triangle or None
     phi phi^T (D, D); None for no rows.
-cross, target, target_sum : array of shape (D, q + 1), (q,) and (q,)
-    phi times targets and a last column of ones, y^2 and y, as they enter the products.
+cross : ndarray of shape (D, q + 1)
+    phi times targets, as they enter the products, and a last column of ones.
+target, target_sum : ndarray of shape (q,)
+    y^2 and y of the same targets.
 """,
 }
 
@@ -73,9 +79,13 @@ class FeatureSums(Statistic):
     target_sum: Any = total()
 
     def __init_subclass__(cls) -> None:
+        has_docstring = bool(cls.__doc__)  # before it is a dataclass
         super().__init_subclass__()
-        title, own = sections(cls.__doc__ or "")
-        cls.__doc__ = joined(title, {n: text + own.get(n, "") for n, text in _SECTIONS.items()})
+        if has_docstring:
+            title, own = sections(cls.__doc__ or "")
+            said = {n: entries(text) | entries(own.get(n, "")) for n, text in _SECTIONS.items()}
+            full = {name: listed(each, each) for name, each in said.items()}
+            cls.__doc__ = joined(title, full | own | full)
 
     def __post_init__(self) -> None:
         if self.precision not in self.precisions:

@@ -84,14 +84,24 @@ class ToeplitzMoments(Moments):
 
     Sums are in double; the precision is what transforms may be off by.
 
+    Attributes
+    ----------
+    gram : None
+        `with_gram` returns moments that have it.
+    waves : ndarray of shape (n_reals,)
+        sum s exp(i h m . x), row by row of m, as pairs of reals.
+    beside : ndarray of shape (k, D)
+        The products of a trend of k terms, which comes before the waves, with all features.
+
+    References
+    ----------
     Greengard, Rachh and Barnett (2022), "Equispaced Fourier representations for efficient Gaussian
     process regression from a billion data points".
     """
 
     merges_plainly = True
 
-    waves: Floats = total("n_reals")  # sum s exp(i h m . x), row by row of m, as pairs of reals
-    # The products of a trend, which comes before the waves, with all features.
+    waves: Floats = total("n_reals")
     beside: Floats = total("_lattice.n_before", "feature_map.n_components")
 
     def __post_init__(self) -> None:
