@@ -213,8 +213,13 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
     ) -> int:
         """Predict rows into a new HDF5 file, a block of them at a time.
 
-        Its datasets, (n,) or (n, q), are `y_pred`; with `return_std` `y_std`; with `interval`
-        `y_lower` and `y_upper`.
+        Its datasets are `y_pred`, of the shape that `predict` returns; with `return_std` `y_std`;
+        with `interval` `y_lower` and `y_upper`.
+
+        Parameters
+        ----------
+        return_std, interval
+            As in `predict`.
         """
         source = self._source(X, targets=False)
         how: Any = {"return_std": return_std, "interval": interval, "force": force}

@@ -1,7 +1,7 @@
 """Fitted regressions of other losses, and the problem that they solve."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -93,7 +93,7 @@ class LossRegression(Regression):
         kind = self.exposed[0] if self.exposed else ""
         return FittedLoss(**held, losses=losses, constants=constants, exposed_by=kind).linked
 
-    def check_moments(self, *_: Any, **__: Any) -> Any:
+    def check_moments(self, *_: Any, **__: Any) -> NoReturn:
         raise ParameterError(
             f"sums of the loss {self.losses[0].words} are weighted by the coefficients that they "
             f"were made at, so they cannot be kept, merged or solved again; fit all rows, with "

@@ -2,7 +2,7 @@
 
 from inspect import signature
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -58,7 +58,27 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         ]
     )
 
-    predict = RandomFeatureRidge.predict
+    def predict(self, X: Any, *, return_std: bool = False, interval: float | None = None) -> Any:
+        """Predict means, or quantiles, of the targets of rows.
+
+        Errors are those of `RandomFeatureRidge.predict`.
+
+        Parameters
+        ----------
+        return_std : bool
+            Whether standard deviations of new targets come, too, which the losses logistic,
+            poisson, gamma and tweedie have: of a target about its mean, and of what that is
+            uncertain by.  ParameterError is raised for others.
+        interval : float, optional
+            Refused by ParameterError: the ends of intervals are quantiles, fitted as such.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, quantiles), or Dask array for a Dask collection; or tuple of 2
+            Predictions, and where they are asked for standard deviations (n,).
+        """
+        return self.model_.predict(self._rows(X), return_std=return_std, interval=interval)
+
     predict_to_hdf5 = RandomFeatureRidge.predict_to_hdf5
 
     def _problem(self, exposed: tuple[str, str] | None = None) -> LossRegression:
@@ -85,6 +105,9 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
 
         Parameters
         ----------
+        y : array_like or Dask collection of shape (n,), optional
+            Targets.  Needed with arrays.  With a path or data frame, the name of the dataset or
+            column.
         exposure : array_like or Dask collection of shape (n,), or str, optional
             How much each row stands for, as years of an insurance, above 0; or the name of what
             holds it, in files or of a frame.  The mean of y is then the exposure times what is
@@ -98,7 +121,7 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         how: Any = {"like": like, "checkpoint": checkpoint, "keep_moments": keep_moments}
         return self._fit(self._problem(exposed), X, *given, groups, times, beside=beside, **how)
 
-    def update(self, *_: Any, **__: Any) -> Any:
+    def update(self, *_: Any, **__: Any) -> NoReturn:
         """Raise ParameterError: sums are weighted by the coefficients, and are not kept."""
         self._problem().check_moments()
 
