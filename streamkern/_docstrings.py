@@ -8,7 +8,7 @@ import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from inspect import Parameter, cleandoc, signature
+from inspect import cleandoc, signature
 from itertools import groupby
 from typing import Any, Self, TypeVar
 
@@ -29,11 +29,10 @@ def described(table: str, **special: str) -> Callable[[Kind], Kind]:
                 title, parts = sections(method.__doc__)
                 texts = ChainMap(entries(parts.pop("Parameters", "")), known.get(name, {}), common)
                 called = signature(method)
-                first = {"Parameters": listed(texts, map(starred, called.parameters.values()))}
-                returned = f"{name}()"
-                if returned not in texts and called.return_annotation in (Self, "Self"):
-                    returned = "Self()"
-                first["Returns"] = texts.get(returned, "").removeprefix(" : ")
+                taken = [re.split("[:=]", str(each))[0] for each in called.parameters.values()]
+                alike = "Self()" if called.return_annotation in (Self, "Self") else ""
+                returned = texts.get(f"{name}()", texts.get(alike, "")).removeprefix(" : ")
+                first = {"Parameters": listed(texts, taken), "Returns": returned}
                 method.__doc__ = joined(title, first | parts)
         return cls
 
@@ -47,8 +46,7 @@ def sections(text: str) -> tuple[str, dict[str, str]]:
 
 
 def joined(title: str, parts: Mapping[str, str]) -> str:
-    filled = {name: text.strip() for name, text in parts.items() if text.strip()}
-    texts = [f"{name}\n{'-' * len(name)}\n{text}" for name, text in filled.items()]
+    texts = [f"{n}\n{'-' * len(n)}\n{text.strip()}" for n, text in parts.items() if text.strip()]
     return "\n\n".join([title.strip(), *texts]) + "\n"
 
 
@@ -56,19 +54,11 @@ def joined(title: str, parts: Mapping[str, str]) -> str:
 def entries(text: str) -> dict[str, str]:
     """Return what a section says of each name."""
     found = re.findall(r"(?m)^(\S.*?)((?: : .*)?(?:\n(?=\s).*)*)$", text.strip())
-    return {name.strip("* "): said for names, said in found for name in names.split(",")}
-
-
-def starred(parameter: Parameter) -> str:
-    """Return the name of a parameter as sections have it: of several with its stars."""
-    return str(parameter.replace(annotation=Parameter.empty, default=Parameter.empty))
+    return {name.strip("* "): said.rstrip() for names, said in found for name in names.split(",")}
 
 
 def listed(said: Mapping[str, str], names: Iterable[str]) -> str:
-    """Return a section of those names of which something is said.
-
-    Neighbours of which the same is said share an entry.
-    """
+    """Return a section of names that are known; neighbours said to be the same share an entry."""
     shown = [name for name in names if name.lstrip("*") in said]
     told = groupby(shown, lambda name: said[name.lstrip("*")])
     return "\n".join(f"{', '.join(each)}{text}" for text, each in told)

@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import re
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from sklearn.base import BaseEstimator
@@ -62,6 +63,10 @@ def members_of_ours(public):
         yield from (getattr(public, name) for name in own)
 
 
+# What nobody takes: so are functions annotated that return nothing, or never, or yield nothing.
+NOTHING = (inspect.Signature.empty, None, "None", NoReturn, "Iterator[None]")
+
+
 @pytest.mark.parametrize("name", sorted(PUBLIC - {"__version__"}))
 def test_a_docstring_says_what_a_public_member_takes_and_a_field_is(name):
     public = getattr(streamkern, name)
@@ -71,10 +76,15 @@ def test_a_docstring_says_what_a_public_member_takes_and_a_field_is(name):
             said = re.findall(r"\w+", " ".join(re.findall(r"(?m)^\S.*?(?= : |$)", section)))
             taken = {each for each in inspect.signature(member).parameters if each[0] != "_"}
             assert taken <= {"self", *said}, member
+            if inspect.signature(member).return_annotation not in NOTHING:
+                assert re.search(r"\n(Returns|Yields)\n-", inspect.getdoc(member)), member
     fields = dataclasses.fields(public) if dataclasses.is_dataclass(public) else ()
-    said = "\n".join(inspect.getdoc(base) or "" for base in public.__mro__) if fields else ""
+    docs = "\n".join(f"{inspect.getdoc(base)}\n" for base in public.__mro__) if fields else ""
+    found = re.findall(r"(?ms)^(?:Parameters|Attributes)\n-+\n(.*?\n)(?:\n|\Z)", docs)
+    said = "\n".join(found)
     for each in fields:
-        assert each.name == "_" or re.search(rf"(?m)^([\w, ]+, )?{each.name}[\w, ]* : ", said), each
+        entry = rf"(?m)^([\w, ]+, )?{each.name}\b[\w, ]* : "
+        assert each.name == "_" or re.search(entry, said), each
 
 
 FITS = {"fit", "save", "set_fit_request", "recipe_", "model_", "report_"}

@@ -6,6 +6,8 @@ from inspect import getmembers, isdatadescriptor, signature
 from textwrap import fill
 from typing import Any
 
+from sklearn.base import ClassifierMixin
+
 from streamkern._docstrings import described, entries, joined, listed, sections
 
 _PARAMETERS = """
@@ -123,7 +125,8 @@ X : Source, array_like, data frame or Dask collection, of shape (n, p); or path 
     files.
 y : array_like or Dask collection, of shape (n,) or (n, q), optional
     Targets, or labels (n,): text, bytes, booleans or whole numbers; NaN, None and '' are
-    missing.  With a path or data frame, the name of the dataset, or of columns.
+    missing.  Needed with arrays.  With a path or data frame, the name of the dataset, or of
+    columns.
 sample_weight : array_like or Dask collection of shape (n,), optional
     Numbers of at least 0, or with a path or frame the name of what holds them: a row of weight
     s counts as s equal rows.  Rows are dealt to folds by their places, so cross-validation
@@ -174,9 +177,8 @@ n_features : int
 rows, weights : ndarray of shape (m, p) and (m,), optional
     Spread over the data and in random order, for what is made from rows; and how often each
     counts in a median length scale, and as a landmark.
-transform() : ndarray of shape (n, D), or what `set_output` asks for
+transform(), fit_transform() : ndarray of shape (n, D), or what `set_output` asks for
     Of a Dask collection a Dask array or DataFrame.
-fit_transform() : as of `transform`
 support() : ndarray of shape (n,), or Dask array of a Dask collection
     The share of the rows of the fit that lie as far from the others, NaN for a row that is not
     finite.  Below 0.01 nothing like it was fitted, and errors may be of any size.
@@ -190,6 +192,7 @@ predict_proba(), predict_log_proba() : ndarray of shape (n, K), or Dask array of
     Columns are in the order of `classes_`.
 predict_to_hdf5(), transform_to_hdf5() : int
     How many rows are NaN, or have no class, because `on_bad_rows` is 'skip'.
+Self() : self
 """
 _INDENT: Any = {"initial_indent": "    ", "subsequent_indent": "    "}
 _ATTRIBUTES = """
@@ -200,8 +203,15 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 """
 
 
-_AS_IN_FIT = re.sub(r"(?m)^(\S.*\n)(    .*\n)+", r"\1    As in `fit`.\n", _FIT)
-_describe = cache(described(_AS_IN_FIT + _METHODS, fit=_FIT))
+@cache
+def _describe(cls: type) -> None:
+    fit = _FIT
+    if "loss" in signature(cls).parameters or issubclass(cls, ClassifierMixin):
+        fit = fit.replace(
+            " or (n, q), optional\n    Targets, or labels (n,)", ", optional\n    Labels"
+        )
+    as_in_fit = re.sub(r"(?m)^(\S.*\n)(    .*\n)+", r"\1    As in `fit`.\n", fit)
+    described(as_in_fit + _METHODS, fit=fit)(cls)
 
 
 def documented(cls: type) -> type:

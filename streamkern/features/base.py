@@ -63,6 +63,9 @@ shape : tuple of int
 evaluated() : iterator of slice
 transform() : ndarray of shape (n, D)
 first(), subset(), restore() : FeatureMap
+checked_part() : int
+checked_subset() : ndarray of int, of shape (K,)
+Self() : self
 parameters() : dict
 arrays() : dict of str to ndarray
 equals() : bool

@@ -44,6 +44,8 @@ spectral() : ndarray of shape (L, p)
 profile(), profile_of_squares(), slope() : ndarray
     In the shape of the distances.
 parameters(), get_params() : dict of str to object
+scaled() : ndarray of shape (n, p)
+Self() : Kernel
 """
 # Kernels by their families: declaring a class is enough for options, texts and files to find it.
 DECLARED: "dict[str, type[Kernel]]" = {}

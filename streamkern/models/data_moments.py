@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from streamkern._docstrings import described
 from streamkern.engine.scheduler import compute, delayed, is_delayed, persist, scatter
 from streamkern.errors import ParameterError
 from streamkern.features import FeatureMap, LandmarkFolds, solve_map
@@ -24,7 +25,14 @@ from streamkern.sources.columns import Columns
 from streamkern.sources.target_encoding import NUMBERS, TargetEncoding
 from streamkern.statistics import FeatureSums, FoldStatistics, RowIndex, RowSample, Triangle
 
+_RETURNS = """
+gathered(), solvable(), merge(), forget() : DataMoments
+template() : Template
+known_rows() : RowIndex
+"""
 
+
+@described(_RETURNS)
 @dataclass(frozen=True, repr=False)
 class DataMoments:
     """The moments of the rows of a data set: all that choosing and solving need.
@@ -219,6 +227,10 @@ def load_moments(path: str | Path) -> DataMoments:
     Parameters
     ----------
     path : str or Path
+
+    Returns
+    -------
+    DataMoments
     """
     where = Path(path)
     if where.is_file():

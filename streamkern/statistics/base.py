@@ -45,7 +45,13 @@ weights, places : ndarray of shape (n,)
 tolerance : float
     Times the size of a value, what the range of a column may be.
 is_finite() : bool
+constant() : ndarray of bool, of shape (p + q,)
+detached() : dict or object
+merging() : same class, or None
 centred() : CentredMoments
+solvable(), with_gram(), without_gram() : FeatureSums
+about(), of_map(), in_double() : Moments
+compatible(), Self() : same class
 """
 _WAYS_TO_MERGE = (
     *("merge", "merged", "merged_jointly", "compatible", "check_room_for"),

@@ -39,10 +39,8 @@ first_row : int
     Products of features with each other only from this row on, in a strip of the triangle.
 """,
     "Attributes": """
-n_rows : int
-    How many rows there are.
-weight : float
-    N, the sum of their weights.
+n_rows, weight : int and float
+    How many rows there are, and N, the sum of their weights.
 gram : Triangle or None
     phi phi^T (D, D); None for no rows.
 cross : ndarray of shape (D, q + 1)
@@ -84,7 +82,7 @@ class FeatureSums(Statistic):
         if has_docstring:
             title, own = sections(cls.__doc__ or "")
             said = {n: entries(text) | entries(own.get(n, "")) for n, text in _SECTIONS.items()}
-            full = {name: listed(each, each) for name, each in said.items()}
+            full = {n: listed(each, each) for n, each in said.items()}
             cls.__doc__ = joined(title, full | own | full)
 
     def __post_init__(self) -> None:

@@ -111,6 +111,10 @@ def to_c(
     ----------
     model, path, precision, return_std, interval, force
         As in `to_onnx`.
+
+    Returns
+    -------
+    str
     """
     how: Any = {"return_std": return_std, "interval": interval}
     graph = exported(model, ("a C file", _MOST_BYTES), precision, "double", **how)

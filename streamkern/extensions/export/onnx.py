@@ -74,6 +74,10 @@ def to_onnx(
         since 1970, which are double as numbers that are categories.
     force : bool
         Replace an existing file.
+
+    Returns
+    -------
+    str
     """
     how: Any = {"return_std": return_std, "interval": interval, "table": table}
     made = (graph := exported(model, ("an ONNX file", _MOST_BYTES), precision, **how)).model()

@@ -88,10 +88,6 @@ class ToeplitzMoments(Moments):
     ----------
     gram : None
         `with_gram` returns moments that have it.
-    waves : ndarray of shape (n_reals,)
-        sum s exp(i h m . x), row by row of m, as pairs of reals.
-    beside : ndarray of shape (k, D)
-        The products of a trend of k terms, which comes before the waves, with all features.
 
     References
     ----------
@@ -101,7 +97,8 @@ class ToeplitzMoments(Moments):
 
     merges_plainly = True
 
-    waves: Floats = total("n_reals")
+    waves: Floats = total("n_reals")  # sum s exp(i h m . x), row by row of m, as pairs of reals
+    # The products of a trend, which comes before the waves, with all features.
     beside: Floats = total("_lattice.n_before", "feature_map.n_components")
 
     def __post_init__(self) -> None:

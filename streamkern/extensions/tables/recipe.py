@@ -54,6 +54,11 @@ read_targets() : ndarray of shape (n,) or (n, q), or None
     Numbers are NaN where they are missing, and UTF-8 texts are empty there.
 read_weights() : ndarray of shape (n,), or None
 read_beside() : dict of str to ndarray of shape (n,)
+encodes_like() : bool
+in_words() : list of tuple of str
+as_dict() : dict
+to_json() : str
+Self() : Recipe
 """
 
 
