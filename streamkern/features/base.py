@@ -40,8 +40,8 @@ n_features : int
     p, the number of inputs.
 rows : ndarray of shape (m, p), optional
     Spread over the data, for maps that are made from rows.
-X : array_like of shape (n, p), or sparse rows
-    Of any real dtype; for `evaluate` and `evaluated` an ndarray.
+X : ndarray or SparseRows of shape (n, p)
+    Of any real dtype.
 y : object
     Not looked at.
 out : ndarray of shape (n, D), float32 or float64
@@ -72,7 +72,10 @@ equals() : bool
 """
 
 
-@described(_PROTOCOL)
+_X = "X : array_like of shape (n, p), or sparse rows"
+
+
+@described(_PROTOCOL, fit=_X, transform=_X)
 class FeatureMap(ABC):
     """A map phi from rows of p inputs to D features.
 

@@ -24,11 +24,11 @@ rows : ndarray of shape (m, p)
 weights : ndarray of shape (m,), optional
     How often each row counts.
 columns : array_like of int
-    Those inputs of the kernel that rows have.
+    Those inputs of the kernel that rows have; in `resolved` optional, by default all.
 frequencies : ndarray of shape (L, p)
 normal : ndarray of shape (L, p)
     Rows whose marginal distribution is standard normal.
-uniform : ndarray of shape (L, 1)
+uniform : ndarray of shape (L, 1), of `stretch` (L,)
     Numbers in (0, 1], independent of those.
 distances, squares : ndarray
     Of scaled rows, in any shape.

@@ -29,13 +29,7 @@ class RadialKernel(DistanceKernel):
 
     @abstractmethod
     def stretch(self, uniform: Floats) -> Floats:
-        """Return what normal rows are multiplied by, a factor for each number.
-
-        Parameters
-        ----------
-        uniform : ndarray of shape (L,)
-            In (0, 1].
-        """
+        """Return what normal rows are multiplied by, a factor for each number."""
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
         return normal * self.stretch(uniform[:, 0])[:, None] / self.scales(normal.shape[1])
@@ -70,6 +64,7 @@ class Gaussian(RadialKernel):
         return -0.5 * (squares + frequencies.shape[1] * math.log(2.0 * math.pi))
 
 
+@described(PROTOCOL)
 @dataclass(frozen=True)
 class Laplacian(DistanceKernel):
     """The Laplacian kernel exp(-sum_j |x_j - x'_j| / l_j); frequencies are Cauchy(0, 1 / l_j)."""
@@ -85,7 +80,7 @@ class Laplacian(DistanceKernel):
         return np.exp(-distances)
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:  # noqa: ARG002
-        # Each normal number is carried to the Cauchy number of the same quantile.
+        """Return each normal number carried to the Cauchy number of the same quantile."""
         from scipy.special import ndtr  # noqa: PLC0415  imported where it is needed
 
         # Quantiles are taken in the lower half, where they keep their digits, and mirrored.

@@ -6,8 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from streamkern._docstrings import described
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
+from streamkern.kernels.base import PROTOCOL
 from streamkern.kernels.radial import RadialKernel
 
 # Longer frequencies are as good as random, and have no place in single precision.
@@ -21,6 +23,7 @@ _LARGE = 1e4
 _ROUGHEST, _SMOOTHEST = 1e-6, 100.0
 
 
+@described(PROTOCOL)
 @dataclass(frozen=True)
 class Matern(RadialKernel):
     """The Matern kernel of smoothness nu.
@@ -73,7 +76,7 @@ class Matern(RadialKernel):
         return np.where(a > 0, np.exp(np.minimum(logarithm, 0.0)), 1.0)
 
     def slope(self, distances: Floats) -> Floats:
-        # -2 nu 2^(1-nu) / Gamma(nu) a^(nu-1) K_(nu-1)(a), of a = sqrt(2 nu) r.
+        """Return -2 nu 2^(1-nu) / Gamma(nu) a^(nu-1) K_(nu-1)(a), of a = sqrt(2 nu) r."""
         nu, a = self.nu, self._scaled_distances(distances)
         if nu in (1.5, 2.5):
             return np.exp(-a) * (-3.0 if nu == 1.5 else -5.0 / 3.0 * (1.0 + a))
@@ -85,7 +88,7 @@ class Matern(RadialKernel):
         return np.where(a > 0, -np.exp(logarithm), -nu / (nu - 1.0) if nu > 1.0 else 0.0)
 
     def stretch(self, uniform: Floats) -> Floats:
-        # sqrt(2 nu / chi2), chi2 being the quantile of `uniform`.
+        """Return sqrt(2 nu / chi2), chi2 being the quantile of `uniform`."""
         from scipy.special import gammaincinv  # noqa: PLC0415  imported where it is needed
 
         return np.sqrt(self.nu / np.maximum(gammaincinv(self.nu, uniform), self.nu / _LONGEST**2))
@@ -96,6 +99,7 @@ class Matern(RadialKernel):
         return constant - (nu + p / 2) * np.log1p((frequencies**2).sum(axis=1) / (2 * nu))
 
 
+@described(PROTOCOL)
 class GammaMixture(RadialKernel):
     """(1 + r^2 / (2 a l^2))^-a: Gaussians whose inverse squared widths follow a Gamma law."""
 
@@ -111,13 +115,13 @@ class GammaMixture(RadialKernel):
         return -np.exp(-(self.shape + 1.0) * np.log1p(distances**2 / (2.0 * self.shape)))
 
     def stretch(self, uniform: Floats) -> Floats:
-        # The root of a Gamma number of shape and rate a, of upper quantile `uniform`.
+        """Return the root of a Gamma number of shape and rate a, of upper quantile `uniform`."""
         from scipy.special import gammainccinv  # noqa: PLC0415  imported where it is needed
 
         return np.sqrt(gammainccinv(self.shape, uniform) / self.shape)
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
-        # That of normal numbers of Gamma variance; infinite at 0 for a <= p / 2.
+        """Return that of normal numbers of Gamma variance; infinite at 0 for a <= p / 2."""
         p, a = frequencies.shape[1], self.shape
         order = a - p / 2
         length = np.sqrt((frequencies**2).sum(axis=1))

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamkern._docstrings import described
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
+from streamkern.kernels.base import PROTOCOL
 from streamkern.kernels.shift_invariant import (
     ShiftInvariantKernel,
     checked_numbers,
@@ -19,6 +21,7 @@ from streamkern.kernels.shift_invariant import (
 _CONCENTRATED = 1e6
 
 
+@described(PROTOCOL)
 @dataclass(frozen=True)
 class Cauchy(ShiftInvariantKernel):
     """The Cauchy kernel prod_j 1 / (1 + (x_j - x'_j)^2 / l_j^2).
@@ -30,7 +33,7 @@ class Cauchy(ShiftInvariantKernel):
     along_axes = True
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
-        # Near rows have about exp(-r^2).
+        """Return Euclidean distances: near rows have about exp(-r^2)."""
         return distances(X, Z, "euclidean")
 
     def values(self, X: Floats, Z: Floats) -> Floats:
@@ -40,7 +43,7 @@ class Cauchy(ShiftInvariantKernel):
         return 1.0 / denominator
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:  # noqa: ARG002
-        # Each normal number is carried to the Laplace number of the same quantile.
+        """Return each normal number carried to the Laplace number of the same quantile."""
         from scipy.special import log_ndtr  # noqa: PLC0415  imported where it is needed
 
         laplace: Floats = np.copysign(-(math.log(2.0) + log_ndtr(-np.abs(normal))), normal)
@@ -50,6 +53,7 @@ class Cauchy(ShiftInvariantKernel):
         return -(np.abs(frequencies) + math.log(2.0)).sum(axis=1)
 
 
+@described(PROTOCOL)
 @dataclass(frozen=True)
 class Periodic(ShiftInvariantKernel):
     """The periodic kernel exp(-2 sum_j sin^2(pi (x_j - x'_j) / P_j) / l_j^2).
@@ -98,7 +102,7 @@ class Periodic(ShiftInvariantKernel):
         return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:  # noqa: ARG002
-        # Each normal number is carried to the multiple of 2 pi / P of the same quantile.
+        """Return each normal number carried to the multiple of 2 pi / P of the same quantile."""
         p = normal.shape[1]
         scales = self.scales(p)
         harmonics = np.empty_like(normal)

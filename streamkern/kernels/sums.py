@@ -6,11 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from streamkern._docstrings import described
 from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
+from streamkern.kernels.base import PROTOCOL
 from streamkern.kernels.shift_invariant import LengthScale, ShiftInvariantKernel
 
 
+@described(PROTOCOL)
 @dataclass(frozen=True)
 class Sum(ShiftInvariantKernel):
     """The weighted mean of kernels, each of some of the inputs, with k(x, x) = 1.
@@ -110,7 +113,7 @@ class Sum(ShiftInvariantKernel):
         return np.add.reduce([s * kernel(X[:, c], Z[:, c]) for s, (kernel, c) in pairs])
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
-        # A kernel is chosen by the uniform number, whose place within its share is uniform again.
+        """Choose a kernel by the uniform number, whose place within its share is uniform again."""
         bounds = np.cumsum([0.0, *self.shares])
         chosen = np.searchsorted(bounds[1:-1], uniform[:, 0])
         frequencies = np.zeros(normal.shape)

@@ -26,7 +26,7 @@ blocks : iterable of Block
     Rows (n, p), with targets (n, q).  A block may be overwritten when the next is asked for.
 merged(), merged_jointly(), subtracted() : dict of str to object
 n_components : int
-    D', how many features.
+    D', how many features; in `solvable` optional, by default all.
 intercept : bool
     Whether there is one.
 feature_map : FeatureMap
@@ -40,8 +40,10 @@ turns : ndarray of shape (D / 2,)
     Angles, in radians.
 values : ndarray of shape (n, p + q)
     Of rows; overwritten.
-weights, places : ndarray of shape (n,)
-    Of the rows; places are those in the source.
+weights : ndarray of shape (n,), optional
+    Of the rows; by default 1.
+places : ndarray of int, of shape (n,)
+    Of the rows in the source.
 tolerance : float
     Times the size of a value, what the range of a column may be.
 is_finite() : bool

@@ -24,13 +24,17 @@ _EXACT = 2.0**53
 class ColumnStatistics(Statistic):
     """Statistics of the p inputs and q targets, the targets last, over their finite values.
 
-    Attributes
+    Parameters
     ----------
     n_columns : int
-        p + q, which these are made with.
+        p + q.
+
+    Attributes
+    ----------
     weight, mean, squares : ndarray of shape (p + q,)
         The sum of the weights of the finite values, their mean, and the sum of squared deviations.
     minimum, maximum : ndarray of shape (p + q,)
+        Of the finite values of rows that count; infinite where there are none.
     n_nonfinite : ndarray of int, of shape (p + q,)
     n_bad_rows, first_bad_row : int, and int or None
         Rows with a value, or a weight, that is not finite, and the place of the first.

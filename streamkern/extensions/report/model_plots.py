@@ -37,7 +37,7 @@ predicted(), penalty(), sizes(), inputs(), partial_dependence() : matplotlib Axe
 """
 
 
-@described(_METHODS)
+@described(_METHODS, partial_dependence="X : as of `evaluate`\n    Rows (n, p).")
 class ModelPlots:
     """Pictures of a fitted model, those of its report: `model.plot` is one of these.
 
