@@ -13,7 +13,7 @@ from streamkern._typing import Floats
 from streamkern.errors import ParameterError
 
 # What methods of kernels take and return.
-PROTOCOL = """
+_complete = described("""
 X, Z : ndarray of shape (n, p) and (m, p)
 n_features : int
     p, the number of inputs.
@@ -46,7 +46,7 @@ profile(), profile_of_squares(), slope() : ndarray
 parameters(), get_params() : dict of str to object
 scaled() : ndarray of shape (n, p)
 Self() : Kernel
-"""
+""")
 # Kernels by their families: declaring a class is enough for options, texts and files to find it.
 DECLARED: "dict[str, type[Kernel]]" = {}
 
@@ -62,7 +62,7 @@ def declare(declared: dict[str, type[Any]], name: str, declaration: type) -> Non
     declared[name] = declaration
 
 
-@described(PROTOCOL)
+@_complete
 @dataclass(frozen=True)
 class Kernel(ABC):
     """A positive definite function of two rows.
@@ -89,6 +89,7 @@ class Kernel(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        _complete(cls)
         if "family" in vars(cls):
             declare(DECLARED, cls.family, cls)
 

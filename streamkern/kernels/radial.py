@@ -6,13 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkern._docstrings import described
 from streamkern._typing import Floats
-from streamkern.kernels.base import PROTOCOL
 from streamkern.kernels.shift_invariant import DistanceKernel, distances
 
 
-@described(PROTOCOL)
 class RadialKernel(DistanceKernel):
     """A kernel of the Euclidean distance of scaled rows: a mixture of Gaussians of many widths."""
 
@@ -64,7 +61,6 @@ class Gaussian(RadialKernel):
         return -0.5 * (squares + frequencies.shape[1] * math.log(2.0 * math.pi))
 
 
-@described(PROTOCOL)
 @dataclass(frozen=True)
 class Laplacian(DistanceKernel):
     """The Laplacian kernel exp(-sum_j |x_j - x'_j| / l_j); frequencies are Cauchy(0, 1 / l_j)."""

@@ -6,10 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamkern._docstrings import described
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
-from streamkern.kernels.base import PROTOCOL
 from streamkern.kernels.radial import RadialKernel
 
 # Longer frequencies are as good as random, and have no place in single precision.
@@ -23,7 +21,6 @@ _LARGE = 1e4
 _ROUGHEST, _SMOOTHEST = 1e-6, 100.0
 
 
-@described(PROTOCOL)
 @dataclass(frozen=True)
 class Matern(RadialKernel):
     """The Matern kernel of smoothness nu.
@@ -99,7 +96,6 @@ class Matern(RadialKernel):
         return constant - (nu + p / 2) * np.log1p((frequencies**2).sum(axis=1) / (2 * nu))
 
 
-@described(PROTOCOL)
 class GammaMixture(RadialKernel):
     """(1 + r^2 / (2 a l^2))^-a: Gaussians whose inverse squared widths follow a Gamma law."""
 

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamkern._docstrings import described
 from streamkern._typing import Floats
 from streamkern.errors import ParameterError
-from streamkern.kernels.base import PROTOCOL
 from streamkern.kernels.shift_invariant import (
     ShiftInvariantKernel,
     checked_numbers,
@@ -21,7 +19,6 @@ from streamkern.kernels.shift_invariant import (
 _CONCENTRATED = 1e6
 
 
-@described(PROTOCOL)
 @dataclass(frozen=True)
 class Cauchy(ShiftInvariantKernel):
     """The Cauchy kernel prod_j 1 / (1 + (x_j - x'_j)^2 / l_j^2).
@@ -53,7 +50,6 @@ class Cauchy(ShiftInvariantKernel):
         return -(np.abs(frequencies) + math.log(2.0)).sum(axis=1)
 
 
-@described(PROTOCOL)
 @dataclass(frozen=True)
 class Periodic(ShiftInvariantKernel):
     """The periodic kernel exp(-2 sum_j sin^2(pi (x_j - x'_j) / P_j) / l_j^2).

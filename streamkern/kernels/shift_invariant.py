@@ -9,10 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamkern._docstrings import described
 from streamkern._typing import Array, Floats
 from streamkern.errors import DataError, ParameterError
-from streamkern.kernels.base import PROTOCOL, Kernel, checked_rows
+from streamkern.kernels.base import Kernel, checked_rows
 
 LengthScale = float | tuple[float, ...] | str
 
@@ -52,7 +51,6 @@ def spread(name: str, value: float | tuple[float, ...], n_features: int) -> Floa
     return np.broadcast_to(numbers, (n_features,))
 
 
-@described(PROTOCOL)
 @dataclass(frozen=True)
 class ShiftInvariantKernel(Kernel):
     """A kernel of the scaled differences (x - x') / length_scale, with k(x, x) = 1.
@@ -178,7 +176,6 @@ class ShiftInvariantKernel(Kernel):
         return replace(self, **several) if several else self
 
 
-@described(PROTOCOL)
 class DistanceKernel(ShiftInvariantKernel):
     @abstractmethod
     def profile(self, distances: Floats) -> Floats:

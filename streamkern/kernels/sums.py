@@ -6,14 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamkern._docstrings import described
 from streamkern._typing import Array, Floats
 from streamkern.errors import ParameterError
-from streamkern.kernels.base import PROTOCOL
 from streamkern.kernels.shift_invariant import LengthScale, ShiftInvariantKernel
 
 
-@described(PROTOCOL)
 @dataclass(frozen=True)
 class Sum(ShiftInvariantKernel):
     """The weighted mean of kernels, each of some of the inputs, with k(x, x) = 1.

@@ -25,14 +25,12 @@ from streamkern.sources.columns import Columns
 from streamkern.sources.target_encoding import NUMBERS, TargetEncoding
 from streamkern.statistics import FeatureSums, FoldStatistics, RowIndex, RowSample, Triangle
 
-_RETURNS = """
+
+@described("""
 gathered(), solvable(), merge(), forget() : DataMoments
 template() : Template
 known_rows() : RowIndex
-"""
-
-
-@described(_RETURNS)
+""")
 @dataclass(frozen=True, repr=False)
 class DataMoments:
     """The moments of the rows of a data set: all that choosing and solving need.
@@ -41,41 +39,25 @@ class DataMoments:
 
     Attributes
     ----------
-    folds : FoldStatistics, or Dask task of one
-        A task stays where it was merged.
-    n_folds : int
-        1 for no folds.
-    feature_map : FeatureMap
-        The whole map, from raw rows to features.
-    kernel : Kernel
-        With its length scale resolved.
-    flat : bool
-        Whether a single target is stored as (n,).
-    report : FitReport
-    options : FitOptions
-        What passes found, and were told.
-    columns : Columns
-        What inputs and targets are called.
-    n_rows : int
-    encoding : TargetEncoding
-        How targets became numbers.
-    index : RowIndex or None
-        Rows with their folds, 9 bytes each with up to 256 folds, which files hold, too.
-    sample : RowSample or None
-        Until rows come or go.
-    support_rows : SupportRows or None
-        Rows of one pass, by which support is told.
+    folds, n_folds : FoldStatistics, or a task of one, and int
+        A task stays where it was merged; the number is 1 for no folds.
+    feature_map, kernel : FeatureMap and Kernel
+        The whole map, from raw rows to features; and the kernel with its length scale resolved.
+    n_rows, columns, encoding, flat : int, Columns, TargetEncoding and bool
+        How many rows, what inputs and targets are called, how targets became numbers, and whether
+        a single one is stored as (n,).
+    options, report, search_note : FitOptions, FitReport, and str or None
+        What passes were told, and found; and a note on the search that chose kernel and map.
+    index, sample, support_rows : RowIndex, RowSample and SupportRows, or None
+        Rows with their folds, 9 bytes each with up to 256 folds; a sample, until rows come or go;
+        and rows of one pass, by which support is told.  Only the first is saved.
     crowds, is_reweighted : bool
         Whether rows crowd, so that folds guard the penalty; and whether they were weighted by an
         earlier model, which the sample is not.
-    landmarks : LandmarkFolds or None
-    completion : Completion or None
+    landmarks, completion : LandmarkFolds and Completion, or None
         Where features are made of landmarks; and after conjugate gradients.
-    feature_rounding : float
-    weight_unit : float or None
+    feature_rounding, weight_unit : float, and float or None
         Of rounded features: their error in units of a level, and the unit of weights.
-    search_note : str or None
-        On the search that chose kernel and map.
     n_threads : int or None
         Tasks of a process that were planned to run at a time.
     """

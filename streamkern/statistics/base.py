@@ -17,7 +17,7 @@ from streamkern.statistics.declared_sums import Sum, parts
 from streamkern.statistics.work import Work
 
 # What methods of sums take and return.
-PROTOCOL = """
+_complete = described("""
 other : same class
     Sums over other rows, with the same parameters.
 sums : dict or object
@@ -54,7 +54,7 @@ centred() : CentredMoments
 solvable(), with_gram(), without_gram() : FeatureSums
 about(), of_map(), in_double() : Moments
 compatible(), Self() : same class
-"""
+""")
 _WAYS_TO_MERGE = (
     *("merge", "merged", "merged_jointly", "compatible", "check_room_for"),
     *("attached", "detached"),
@@ -72,7 +72,7 @@ def _sums_of(kind: type) -> dict[str, Sum]:
     return found
 
 
-@described(PROTOCOL)
+@_complete
 @dataclass_transform(eq_default=False)
 class Sums(ABC):  # noqa: B024  subclasses have what adds rows
     """An element of a commutative monoid: parameters, and declared sums over rows.
@@ -97,7 +97,7 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
     of_one_pass: bool = False
 
     def __init_subclass__(cls) -> None:
-        dataclass(eq=False, repr=False)(cls)
+        dataclass(eq=False, repr=False)(_complete(cls))
 
     def __post_init__(self) -> None:
         for name, each in _sums_of(type(self)).items():
@@ -201,7 +201,6 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
         return other
 
 
-@described(PROTOCOL)
 class Statistic(Sums):
     """What one pass reduces the rows to: parameters, declared sums, and `update`.
 

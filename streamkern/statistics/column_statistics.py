@@ -6,12 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamkern._docstrings import described
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
 from streamkern.features.base import slices
 from streamkern.runtime.sparse_rows import SparseRows
-from streamkern.statistics.base import PROTOCOL, Statistic
+from streamkern.statistics.base import Statistic
 from streamkern.statistics.declared_sums import joint, maximum, merged_by, minimum, total
 
 # Few enough values for the cache, and for memory that is reused rather than mapped anew.
@@ -20,7 +19,6 @@ _VALUES_AT_ONCE = 15_000
 _EXACT = 2.0**53
 
 
-@described(PROTOCOL)
 class ColumnStatistics(Statistic):
     """Statistics of the p inputs and q targets, the targets last, over their finite values.
 

@@ -5,13 +5,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamkern._docstrings import described
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import ParameterError
 from streamkern.features import FeatureMap, innermost, solve_map, trended
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
-from streamkern.statistics.base import PROTOCOL
 from streamkern.statistics.centred_moments import CentredMoments, precision_of_features
 from streamkern.statistics.declared_sums import total
 from streamkern.statistics.feature_sums import FeatureSums, overflowed
@@ -22,7 +20,6 @@ from streamkern.statistics.work import Work
 _ROWS_A_TARGET = 16
 
 
-@described(PROTOCOL)
 class Moments(FeatureSums):
     """Weighted sums of phi phi^T, phi y^T, y^2, phi, y and 1 over rows.
 

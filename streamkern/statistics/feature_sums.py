@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern._docstrings import described, entries, joined, listed, sections
+from streamkern._docstrings import entries, joined, listed, sections
 from streamkern._typing import Array, Block, Floats
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features import FeatureMap
-from streamkern.statistics.base import PROTOCOL, Statistic
+from streamkern.statistics.base import Statistic
 from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 from streamkern.statistics.declared_sums import merged_by, total
 from streamkern.statistics.triangle import Triangle
@@ -51,7 +51,6 @@ target, target_sum : ndarray of shape (q,)
 }
 
 
-@described(PROTOCOL)
 class FeatureSums(Statistic):
     """Weighted sums of phi phi^T, phi y^T, y^2, phi, y and 1 over rows."""
 

@@ -82,15 +82,9 @@ class ToeplitzGram:
 class ToeplitzMoments(Moments):
     """Moments of a map on a lattice of frequencies, whose Gram matrix is made when it is needed.
 
-    Sums are in double; the precision is what transforms may be off by.
+    Sums are in double; the precision is what transforms may be off by.  `gram` is None, and
+    `with_gram` returns moments that have it.
 
-    Attributes
-    ----------
-    gram : None
-        `with_gram` returns moments that have it.
-
-    References
-    ----------
     Greengard, Rachh and Barnett (2022), "Equispaced Fourier representations for efficient Gaussian
     process regression from a billion data points".
     """

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern._docstrings import described
 from streamkern._typing import Array, Block, Floats, Group
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.extensions.integers.integer_products import (
@@ -26,7 +25,6 @@ from streamkern.runtime.compiled import compiled
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.threads import held_blas_threads
 from streamkern.runtime.timing import timed
-from streamkern.statistics.base import PROTOCOL
 from streamkern.statistics.centred_moments import AnyPrecision, CentredMoments
 from streamkern.statistics.feature_moments import Moments
 from streamkern.statistics.feature_sums import FeatureSums, overflowed
@@ -48,7 +46,6 @@ _PRODUCT_BYTES, _CROSS_BYTES, _TARGET_BYTES = 12, 40, 40
 _WEIGHT_BITS = 20  # of weights that are planned for: a thousand times the usual ones
 
 
-@described(PROTOCOL)
 class IntegerMoments(FeatureSums):
     """Moments whose features are rounded to one byte or two, and whose sums are exact.
 
@@ -57,10 +54,6 @@ class IntegerMoments(FeatureSums):
 
     Parameters
     ----------
-    precision : {'int8', 'int16'}
-        One byte or two.
-    feature_shift : ndarray of shape (D,)
-        0: rounded features have no shift.
     target_unit : ndarray of shape (q,)
         What targets are rounded to whole multiples of; there is no default.
     weight_unit : float
@@ -68,11 +61,8 @@ class IntegerMoments(FeatureSums):
 
     Attributes
     ----------
-    gram : Triangle or None
-        s q q^T (D, D) of rounded features q and weights s, int64; None for no rows.
     cross : ndarray of int64, of shape (D, q + 1, 3)
-        Rounded features times targets and a last column of ones, as integers of three words to
-        base 2^56, the lowest first.
+        As integers of three words to base 2^56, the lowest first.
     target, target_sum : ndarray of int64, of shape (q, 3)
         y^2 and y, as such integers.
     """

@@ -61,8 +61,6 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
     def predict(self, X: Any, *, return_std: bool = False, interval: float | None = None) -> Any:
         """Predict means, or quantiles, of the targets of rows.
 
-        Errors are those of `RandomFeatureRidge.predict`.
-
         Parameters
         ----------
         return_std : bool
