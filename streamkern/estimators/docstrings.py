@@ -207,9 +207,7 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 def _describe(cls: type) -> None:
     fit = _FIT
     if "loss" in signature(cls).parameters or issubclass(cls, ClassifierMixin):
-        fit = fit.replace(
-            " or (n, q), optional\n    Targets, or labels (n,)", ", optional\n    Labels"
-        )
+        fit = fit.replace(" or (n, q)", "").replace("Targets, or labels (n,)", "Labels")
     as_in_fit = re.sub(r"(?m)^(\S.*\n)(    .*\n)+", r"\1    As in `fit`.\n", fit)
     described(as_in_fit + _METHODS, fit=fit)(cls)
 
