@@ -159,7 +159,9 @@ def _weighted_grid(
             continue
         frequencies = (indices + 0.5) * cell
         weights = kernel.density(frequencies) * cell.prod()
-        chosen = np.argsort(-weights, kind="stable")[:n_points]
+        # Of those that are equal, as many are 0 by underflow, the nearest: they fill a ball.
+        nearest = np.square(indices + 0.5).sum(axis=1)
+        chosen = np.lexsort((nearest, -weights))[:n_points]
         ends = np.abs(indices[chosen] + 0.5).max(axis=0) > sides - 1
         if not ends.any() or len(indices) > _MOST_POINTS * n_points:
             return frequencies[chosen], weights[chosen]

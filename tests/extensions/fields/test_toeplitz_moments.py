@@ -6,11 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from streamkern import Laplacian, Matern, RandomFeatureRidge, load_moments
+from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge, load_moments
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.extensions.fields.frequency_grid import GridFourierFeatures
 from streamkern.extensions.fields.lattice import sums_of_pairs
 from streamkern.extensions.fields.toeplitz_moments import ToeplitzMoments, is_summed_by_waves
+from streamkern.extensions.fields.waves import lattice_of
 from streamkern.features import Standardized, Standardizer
 from streamkern.sources import Block
 from streamkern.statistics import Moments
@@ -133,6 +134,12 @@ def test_wide_lattices_are_left_to_products():
     assert not is_summed_by_waves(lattice_map(2, 100), 1)
     assert not is_summed_by_waves(lattice_map(2, 400), 32)
     assert not is_summed_by_waves(lattice_map(2, 4000), 33)
+
+
+def test_the_lattice_of_a_smooth_kernel_with_more_waves_than_have_a_density_is_no_wider():
+    phi = lattice_map(2, 20_000, Gaussian(5.0))
+    assert (lattice_of(phi).amplitudes == 0).any()
+    assert is_summed_by_waves(phi, 1)
 
 
 def test_inputs_that_overflow_are_named():
