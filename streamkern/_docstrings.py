@@ -46,6 +46,7 @@ def sections(text: str) -> tuple[str, dict[str, str]]:
 
 
 def joined(title: str, parts: Mapping[str, str]) -> str:
+    """Return a docstring of these, without sections that are empty."""
     texts = [f"{n}\n{'-' * len(n)}\n{text.strip()}" for n, text in parts.items() if text.strip()]
     return "\n\n".join([title.strip(), *texts]) + "\n"
 

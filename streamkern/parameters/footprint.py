@@ -104,10 +104,13 @@ class Footprint:
     def reading(self) -> int:
         """What reading a shard holds besides its blocks."""
         source = self.source
-        if not source.loads_whole_shards:
-            return source.chunk_bytes
+        return self._whole(self.shard_rows) if source.loads_whole_shards else source.chunk_bytes
+
+    def _whole(self, n_rows: int) -> int:
+        """Return what so many rows take, with their targets and weights."""
+        source = self.source
         beside = source.n_targets + (source.weighted_by is not None)
-        return self.shard_rows * (source.row_bytes + 8 * beside)
+        return n_rows * (source.row_bytes + 8 * beside)
 
     @property
     def kmeans(self) -> int:
@@ -132,8 +135,7 @@ class Footprint:
             return 0
         if n_workers > 1:
             rows = min(rows, int(_UNEVEN * rows / n_workers) + 2 * self.shard_rows)
-        beside = source.n_targets + (source.weighted_by is not None)
-        return rows * (source.row_bytes + 8 * beside)
+        return self._whole(rows)
 
     @property
     def sample(self) -> int:
