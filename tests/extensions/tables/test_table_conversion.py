@@ -264,7 +264,7 @@ from streamkern.extensions.tables import table_conversion
 from streamkern.extensions.tables.table_conversion import convert
 from streamkern.runtime.memory import peak_bytes
 
-stored_tables.PIECE_BYTES = table_conversion._PIECE_BYTES = 1 << 20
+stored_tables.PIECE_BYTES = table_conversion._PIECE_BYTES = 1 << 18
 small, large, out = sys.argv[1:]
 convert(small, out, targets=["x0"])
 before = peak_bytes()
