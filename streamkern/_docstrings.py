@@ -1,7 +1,7 @@
 """Numpydoc sections of methods: what several say alike is written once, in a table.
 
-A table is the text of a Parameters section, in which `method()` stands for what that returns, and
-`Self()` for what all return whose annotation is Self.
+A table is the text of a Parameters section, in which `method()` stands for what that returns,
+`Self()` for what all return whose annotation is Self, and `method!` for what that raises.
 """
 
 import re
@@ -32,7 +32,8 @@ def described(table: str, **special: str) -> Callable[[Kind], Kind]:
                 taken = [re.split("[:=]", str(each))[0] for each in called.parameters.values()]
                 alike = "Self()" if called.return_annotation in (Self, "Self") else ""
                 returned = texts.get(f"{name}()", texts.get(alike, "")).removeprefix(" : ")
-                first = {"Parameters": listed(texts, taken), "Returns": returned}
+                raised = texts.get(f"{name}!", "").removeprefix(" : ")
+                first = {"Parameters": listed(texts, taken), "Returns": returned, "Raises": raised}
                 method.__doc__ = joined(title, first | parts)
         return cls
 

@@ -78,6 +78,8 @@ def test_a_docstring_says_what_a_public_member_takes_and_a_field_is(name):
             assert taken <= {"self", *said}, member
             if inspect.signature(member).return_annotation not in NOTHING:
                 assert re.search(r"\n(Returns|Yields)\n-", inspect.getdoc(member)), member
+            if isinstance(public, type) and issubclass(public, BaseEstimator):
+                assert member.__name__ == "draw" or "\nRaises\n-" in inspect.getdoc(member), member
     fields = dataclasses.fields(public) if dataclasses.is_dataclass(public) else ()
     docs = "\n".join(f"{inspect.getdoc(base)}\n" for base in public.__mro__) if fields else ""
     found = re.findall(r"(?ms)^(?:Parameters|Attributes)\n-+\n(.*?\n)(?:\n|\Z)", docs)

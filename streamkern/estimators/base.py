@@ -231,9 +231,6 @@ def with_state(estimator: Estimator, state: Any) -> Estimator:
 def load(path: str | Path) -> Any:
     """Read a model of any kind: what `save`, or `streamkern fit`, `tune`, or `pca`, wrote.
 
-    ModelFileError is raised if the file is missing, is not a model, is damaged, or has a newer
-    format.
-
     Parameters
     ----------
     path : str or Path
@@ -242,6 +239,11 @@ def load(path: str | Path) -> Any:
     -------
     estimator
         Fitted, of the class that was saved, such as RandomFeatureRidge.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is missing, is not a model, is damaged, or has a newer format.
     """
     return estimator_of(load_fitted(path))
 

@@ -58,7 +58,7 @@ class KernelParameters:
     kernel: Kernel | str
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters by name, those of the kernel included; ValueError if there is no such."""
+        """Set parameters by name, those of the kernel included."""
         own = "kernel__"
         names = [name for name in parameters if name.startswith(own)]
         of_kernel = {name.removeprefix(own): parameters.pop(name) for name in names}

@@ -193,6 +193,28 @@ predict_proba(), predict_log_proba() : ndarray of shape (n, K), or Dask array of
 predict_to_hdf5(), transform_to_hdf5() : int
     How many rows are NaN, or have no class, because `on_bad_rows` is 'skip'.
 Self() : self
+fit!, fit_transform! : ParameterError, DataError
+    If a parameter has a value that it cannot have; if rows or targets cannot be used.
+tune!, moments! : ParameterError, DataError, CheckpointError, InsufficientMemoryError
+    As in `fit`.
+set_params! : ValueError
+    If there is no parameter of a name.
+predict!, transform!, predict_proba!, predict_log_proba! : NotFittedError, DataError
+    Before a fit; for rows of other columns than the fit's.
+decision_function! : NotFittedError, DataError
+    As `predict`.
+update!, forget!, calibrate! : NotFittedError, ParameterError, DataError
+    Before a fit; if the model is none to which rows may come, or from which they may go, or an
+    option has a value that it cannot have; for rows of other columns than the fit's.
+evaluate!, staged_evaluate!, score!, diagnose! : NotFittedError, DataError
+    Before a fit; for rows of other columns, or with other targets, than the fit's.
+predict_to_hdf5!, transform_to_hdf5! : NotFittedError, DataError, OutputError
+    Before a fit; for rows of other columns than the fit's; if the file exists and `force` is not
+    given, or cannot be written.
+save! : NotFittedError, OutputError
+    Before a fit; if the file exists and `force` is not given, or cannot be written.
+normal_equations! : ModelFileError
+    If they were not saved.
 """
 _INDENT: Any = {"initial_indent": "    ", "subsequent_indent": "    "}
 _ATTRIBUTES = """

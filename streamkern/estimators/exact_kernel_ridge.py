@@ -110,11 +110,6 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the n x n system of the rows.
 
-        DataError is raised if these are no tables of finite numbers of equal length, or weights are
-        negative or all 0; or all inputs are constant, and to be standardised.  ParameterError,
-        InsufficientMemoryError or SingularSystemError is raised if an option cannot be, the n x n
-        matrices do not fit, or K + alpha I has no Cholesky factor.
-
         Parameters
         ----------
         X : array_like, data frame or Dask collection, of shape (n, p)
@@ -124,6 +119,18 @@ class ExactKernelRidge(KernelParameters, MultiOutputMixin, RegressorMixin, BaseE
             Predictions are those of a fit to rows that are repeated as often as they weigh, up to
             rounding, at the same alpha.  Leave-one-out differs: it leaves out a row of weight 2
             whole.
+
+        Raises
+        ------
+        DataError
+            If these are no tables of finite numbers of equal length, or weights are negative or all
+            0; or all inputs are constant, and to be standardised.
+        ParameterError
+            If an option has a value that it cannot have.
+        InsufficientMemoryError
+            If the n x n matrices have no room.
+        SingularSystemError
+            If K + alpha I has no Cholesky factor.
         """
         refuse_paths(self, X)
         named = {"y": unwrapped("y", y), "sample_weight": sample_weight}

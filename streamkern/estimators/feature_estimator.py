@@ -40,7 +40,10 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     def support(self, X: Any) -> Any:
         """Return how well the rows of the fit cover the places of rows.
 
-        ModelFileError is raised if the model has no sample of its rows.
+        Raises
+        ------
+        ModelFileError
+            If the model has no sample of its rows.
         """
         return self.model_.ridge.support(self._rows(X))
 
@@ -70,10 +73,18 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     ) -> Self:
         """Fit the model in two passes; a classifier reads labels first, and rows to calibrate.
 
-        ParameterError is raised if an option has a value that it cannot have; DataError if the rows
-        or labels cannot be used; CheckpointError if the folder is in use, or belongs to a fit that
-        differs; InsufficientMemoryError, before the first read, if the job cannot fit;
-        SingularSystemError if `alpha` is 0 and the features are not independent.
+        Raises
+        ------
+        ParameterError
+            If an option has a value that it cannot have.
+        DataError
+            If the rows or labels cannot be used.
+        CheckpointError
+            If the folder is in use, or belongs to a fit that differs.
+        InsufficientMemoryError
+            Before the first read, if the job cannot fit.
+        SingularSystemError
+            If `alpha` is 0 and the features are not independent.
         """
         how: dict[str, Any] = {"like": like, "checkpoint": checkpoint, "keep_moments": keep_moments}
         return self._fit(self._problem(), X, y, sample_weight, groups, times, **how)
@@ -189,8 +200,12 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         """Fit the model to moments, without reading rows.
 
         With `keep_moments`, rows can then be added and removed, if the moments know their rows.
-        ParameterError is raised if there are fewer features, no folds to choose or to calibrate by,
-        no classes for a classifier, or if the choice of the penalty reads rows.
+
+        Raises
+        ------
+        ParameterError
+            If there are fewer features, no folds to choose or to calibrate by, no classes for a
+            classifier, or if the choice of the penalty reads rows.
         """
         model = self._problem().solve(self._parameters(), moments)
         return with_state(self, model if keep_moments else model.without_moments())
@@ -201,7 +216,10 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
     ) -> Self:
         """Add rows that are not in yet to a model that keeps its moments, as `partial_fit` does.
 
-        DataError is raised if a row is in already.
+        Raises
+        ------
+        DataError
+            If a row is in already.
         """
         return self._grow(X, y, sample_weight, self._problem(), repeated_rows=repeated_rows)
 
@@ -212,8 +230,11 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         Rows have the targets and weights that they have in the model.  The map and the classes stay
         as they were chosen when the rows were in.
 
-        DataError is raised if a row was never in, or not as often as it is here, if none would be
-        left, or if the rows outweigh the others so far that the digits of these are gone.
+        Raises
+        ------
+        DataError
+            If a row was never in, or not as often as it is here, if none would be left, or if the
+            rows outweigh the others so far that the digits of these are gone.
         """
         growing, parameters, problem = _growing(), self._parameters(), self._problem()
         with growing.rows_lock(self):

@@ -94,9 +94,13 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         that are constant in the first call count in units of their value, or of 1 if that is
         larger.
 
-        ParameterError is raised if the model was fitted without its moments, what decides the map
-        has changed, or `alpha` is 'loo', which reads all rows again; DataError if rows have other
-        inputs or targets than the first.
+        Raises
+        ------
+        ParameterError
+            If the model was fitted without its moments, what decides the map has changed, or
+            `alpha` is 'loo', which reads all rows again.
+        DataError
+            If rows have other inputs or targets than the first.
         """
         return self._begin_or_grow(X, y, sample_weight, like)
 
@@ -104,15 +108,20 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
     def predict(self, X: Any, *, return_std: bool = False, interval: float | None = None) -> Any:
         """Predict the targets of rows.
 
-        DataError is raised for rows of other columns than the fit's; ModelFileError if the model
-        was saved without what standard deviations need, or has no intervals; ParameterError if the
-        held-out rows of the fit were too few for such intervals.
-
         Returns
         -------
         ndarray of shape (n,) or (n, q), or Dask array for a Dask collection; or tuple of these
             Predictions; then, where they are asked for, standard deviations of the same shape and,
             last, the ends of intervals, (n, 2) or (n, q, 2).
+
+        Raises
+        ------
+        DataError
+            For rows of other columns than the fit's.
+        ModelFileError
+            If the model was saved without what standard deviations need, or has no intervals.
+        ParameterError
+            If the held-out rows of the fit were too few for such intervals.
 
         References
         ----------
@@ -149,7 +158,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         return predicted(self._current_model, points, extent, return_std=return_std)
 
     def normal_equations(self) -> NormalEquations:
-        """Return the normal equations, or raise ModelFileError if they were not saved."""
+        """Return the normal equations."""
         return self.model_.normal_equations
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -179,8 +188,11 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         It says which inputs and directions predictions change along.  Gradients are with respect to
         standardised rows.  No targets need be given.
 
-        ParameterError is raised if the features have no gradients, or the kernel none whose mean
-        square is finite: Laplacian, and Matern of nu up to 1.
+        Raises
+        ------
+        ParameterError
+            If the features have no gradients, or the kernel none whose mean square is finite:
+            Laplacian, and Matern of nu up to 1.
         """
         unit = None if target_unit is None else np.asarray(target_unit, dtype=float)
         source = self._source(X, y, sample_weight, targets=y is not None)

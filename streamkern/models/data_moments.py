@@ -162,10 +162,6 @@ class DataMoments:
         Shifts that differ are reconciled, and so are means of inputs that are not standardised,
         but not those of sums in integers.
 
-        ParameterError is raised if rows that repeat are to be found, but one of the two does not
-        know its rows; DataError if the two differ in map, deviations, precision, targets or number
-        of folds, or if rows are in both; InsufficientMemoryError if this process cannot hold them.
-
         Parameters
         ----------
         other : DataMoments
@@ -174,6 +170,16 @@ class DataMoments:
         repeated_rows : bool
             Whether rows of equal values in both are different observations, and count twice.
             Moments that do not know their rows merge only so, and both do not know theirs then.
+
+        Raises
+        ------
+        ParameterError
+            If rows that repeat are to be found, but one of the two does not know its rows.
+        DataError
+            If the two differ in map, deviations, precision, targets or number of folds, or if rows
+            are in both.
+        InsufficientMemoryError
+            If this process cannot hold them.
         """
         merging = extension("growing", "moments_merge")
         merged: DataMoments = merging.merged(self, other, repeated_rows=repeated_rows)
@@ -187,8 +193,6 @@ class DataMoments:
         1e-7 of the moments of the rows that are forgotten.
 
         Rows with values that are not finite are left out if they were when the moments were made.
-        DataError is raised if a row was never in, or not as often as it is here, or if none would
-        be left.
 
         Parameters
         ----------
@@ -196,6 +200,11 @@ class DataMoments:
         y : array_like or Dask collection, of shape (n,) or (n, q), or labels (n,), optional
         sample_weight : array_like or Dask collection of shape (n,), optional
             As they were in.  Targets are needed with arrays.
+
+        Raises
+        ------
+        DataError
+            If a row was never in, or not as often as it is here, or if none would be left.
         """
         removal = extension("growing", "moments_removal")
         left: DataMoments = removal.forgotten(self, X, y, sample_weight)
@@ -204,13 +213,16 @@ class DataMoments:
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the moments to an HDF5 file, which `streamkern.load_moments` reads.
 
-        OverflowedError is raised if the sums are not finite.
-
         Parameters
         ----------
         path : str or Path
         force : bool
             Replace a file that is there.
+
+        Raises
+        ------
+        OverflowedError
+            If the sums are not finite.
         """
         self.check_whole()
         self.check_lasting()
@@ -220,9 +232,6 @@ class DataMoments:
 def load_moments(path: str | Path) -> DataMoments:
     """Read moments that `DataMoments.save` or `streamkern moments` wrote.
 
-    ModelFileError is raised if the file is missing, is not a moments file, is damaged, or has a
-    newer format; InsufficientMemoryError if this process cannot hold them.
-
     Parameters
     ----------
     path : str or Path
@@ -230,6 +239,13 @@ def load_moments(path: str | Path) -> DataMoments:
     Returns
     -------
     DataMoments
+
+    Raises
+    ------
+    ModelFileError
+        If the file is missing, is not a moments file, is damaged, or has a newer format.
+    InsufficientMemoryError
+        If this process cannot hold them.
     """
     where = Path(path)
     if where.is_file():

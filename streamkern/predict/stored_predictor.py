@@ -16,8 +16,7 @@ def load_predictor(path: str | Path) -> Predictor:
     """Read what a regression predicts by from its file, without scikit-learn and Dask.
 
     Its `predict` takes an array of inputs (n, p) and does what `load(path).predict` does, in the
-    thread that calls it.  It makes no inputs of a table.  ModelFileError is raised if the file is
-    no regression, or as by `load`.
+    thread that calls it.  It makes no inputs of a table.
 
     Parameters
     ----------
@@ -26,6 +25,11 @@ def load_predictor(path: str | Path) -> Predictor:
     Returns
     -------
     Predictor
+
+    Raises
+    ------
+    ModelFileError
+        If the file is no regression, or as by `load`.
     """
     with opened_card(path, MODEL) as (file, card):
         if card.get("kind", "RandomFeatureRidge") != "RandomFeatureRidge":

@@ -49,7 +49,10 @@ class Moments(FeatureSums):
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows: features, their products with targets while in cache, one rank-k update.
 
-        OverflowedError is raised if sums are not finite any more.
+        Raises
+        ------
+        OverflowedError
+            If sums are not finite any more.
         """
         D, scratch = self.feature_map.n_components, self.scratch or Scratch()
         product = scratch.array("product", (Triangle.product_size(D),), self.dtype)
@@ -168,7 +171,12 @@ class Moments(FeatureSums):
         """Return the moments of the map whose features are solved for, or of its first D'.
 
         That is `leading`, but for a map whose sums are to be turned: there they become
-        R^T G R and R^T C, in double.  ParameterError is raised if the map has no such part.
+        R^T G R and R^T C, in double.
+
+        Raises
+        ------
+        ParameterError
+            If the map has no such part.
         """
         feature_map, turning = solve_map(self.feature_map, n_components)
         if turning is None:
@@ -180,7 +188,10 @@ class Moments(FeatureSums):
     def centred(self, *, intercept: bool = True) -> CentredMoments:
         """Return the moments about the means, or about zero where there is no intercept.
 
-        ParameterError is raised if no row of positive weight was added.
+        Raises
+        ------
+        ParameterError
+            If no row of positive weight was added.
         """
         if self.gram is None or not self.weight > 0:
             raise ParameterError("moments of no rows cannot be centred; add rows first.")

@@ -129,7 +129,10 @@ class FeatureSums(Statistic):
     def leading(self, n_components: int) -> Self:
         """Return the moments of the map of the first D' features, from the leading block.
 
-        ParameterError is raised if the map has no such part.
+        Raises
+        ------
+        ParameterError
+            If the map has no such part.
         """
         if n_components == self.feature_map.n_components:
             return self

@@ -106,8 +106,14 @@ class RandomFeatureAdaBoost(ClassEstimator):
         """Fit the model: the labels are read for their classes, then the rows.
 
         A light pass comes first, and another last; every round is a pass of sums and a light one.
-        A fit that was stopped goes on in its round.  Errors are those of `RandomFeatureRidge.fit`,
-        and DataError if the first round does no better than chance.
+        A fit that was stopped goes on in its round.
+
+        Raises
+        ------
+        ParameterError, CheckpointError, InsufficientMemoryError
+            As by `RandomFeatureRidge.fit`.
+        DataError
+            As there, or if the first round does no better than chance.
         """
         options = self.n_estimators, self.algorithm, self.learning_rate, self.class_weight
         boosting, parameters = Boosting(*options), self._parameters()

@@ -39,12 +39,15 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Any:
         """Predict the classes of rows.
 
-        DataError is raised for rows of other columns than the fit's, or without a finite score.
-
         Returns
         -------
         ndarray of shape (n,), or Dask array for a Dask collection
             Labels of their own type.
+
+        Raises
+        ------
+        DataError
+            For rows of other columns than the fit's, or without a finite score.
         """
         return self.model_.by_score(self._rows(X), ClassRule.labels)
 
@@ -217,13 +220,16 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         there are no prediction sets.  `calibrate` on rows held out takes another one, until rows
         come or go again.
 
-        ParameterError is raised if `classes` are others than in the first call, or `class_weight`
-        is 'balanced' or `calibration` 'spline' or 'isotonic'.
-
         Parameters
         ----------
         classes : array_like of shape (K,), optional
             All labels that there will be; by default those of `like`, or of the first call.
+
+        Raises
+        ------
+        ParameterError
+            If `classes` are others than in the first call, or `class_weight` is 'balanced' or
+            `calibration` 'spline' or 'isotonic'.
         """
         problem = Classification(self.class_weight, self.calibration, classes, self.loss)
         return self._begin_or_grow(X, y, sample_weight, like, problem)
@@ -233,8 +239,7 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         """Return which classes rows may be of.
 
         Thresholds are of rows that models without their folds scored, or after `calibrate` of the
-        rows given there.  ParameterError is raised unless 0 < `interval` < 1, and ModelFileError by
-        models that were fitted without a calibration on rows.
+        rows given there.
 
         Parameters
         ----------
@@ -245,6 +250,13 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         -------
         ndarray of shape (n, K), of bool, or Dask array for a Dask collection
             The class that is predicted is in the set, and a row without a finite score has none.
+
+        Raises
+        ------
+        ParameterError
+            Unless 0 < `interval` < 1.
+        ModelFileError
+            By models that were fitted without a calibration on rows.
 
         References
         ----------

@@ -103,12 +103,15 @@ class RandomFeaturePCA(KernelFeatures, TableEstimator):
     def solve(self, moments: DataMoments) -> Self:
         """Find the components of the features that moments are of, without reading rows.
 
-        ParameterError is raised if there are fewer rows or features than components asked for.
-
         Parameters
         ----------
         moments : DataMoments
             Their map is taken, whatever the parameters of this object.
+
+        Raises
+        ------
+        ParameterError
+            If there are fewer rows or features than components asked for.
         """
         return with_state(self, principal_components(moments, self._options()))
 

@@ -52,10 +52,6 @@ def to_onnx(
     features of any kind, of landmarks with a kernel of the Euclidean distance or of products, or of
     the identity map.
 
-    ParameterError is raised if ONNX operators do not express the features, or the file would be
-    larger than 2 GB; OutputError if it exists and `force` is not given, or cannot be written, or
-    onnx is missing; and what `predict` raises where it gives no deviations or intervals.
-
     Parameters
     ----------
     model : RandomFeatureRidge, RandomFeatureRegressor, RandomFeatureClassifier or RandomFeaturePCA
@@ -78,6 +74,14 @@ def to_onnx(
     Returns
     -------
     str
+
+    Raises
+    ------
+    ParameterError
+        If ONNX operators do not express the features, or the file would be larger than 2 GB.
+    OutputError
+        If it exists and `force` is not given, or cannot be written, or onnx is missing; and what
+        `predict` raises where it gives no deviations or intervals.
     """
     how: Any = {"return_std": return_std, "interval": interval, "table": table}
     made = (graph := exported(model, ("an ONNX file", _MOST_BYTES), precision, **how)).model()

@@ -120,7 +120,13 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         return self._fit(self._problem(exposed), X, *given, groups, times, beside=beside, **how)
 
     def update(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise ParameterError: sums are weighted by the coefficients, and are not kept."""
+        """Refuse rows that come or go: sums are weighted by the coefficients, and are not kept.
+
+        Raises
+        ------
+        ParameterError
+            Always.
+        """
         self._problem().check_moments()
 
     forget = update

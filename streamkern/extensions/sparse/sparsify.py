@@ -25,9 +25,6 @@ def sparsify(
     Nothing is read but the model: its normal equations hold all that choosing features and solving
     for their coefficients needs.  The penalty stays the same.
 
-    ParameterError is raised if K is not a whole number from 1 to D, or there is no such method;
-    ModelFileError if the model was saved without its normal equations.
-
     Parameters
     ----------
     model : RandomFeatureRidge
@@ -42,6 +39,13 @@ def sparsify(
     -------
     RandomFeatureRidge
         Fitted.  Its `report_` has no cross-validated error; fit with `sparse` for one.
+
+    Raises
+    ------
+    ParameterError
+        If K is not a whole number from 1 to D, or there is no such method.
+    ModelFileError
+        If the model was saved without its normal equations.
 
     References
     ----------

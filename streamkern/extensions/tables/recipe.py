@@ -337,8 +337,6 @@ def _encoded_part(part: Any, recipe: Recipe) -> Any:
 def read_recipe(path: str | Path) -> Recipe:
     """Read how a table became inputs.
 
-    DataError or ModelFileError is raised if the file has no recipe, or none that can be read.
-
     Parameters
     ----------
     path : str or Path
@@ -347,6 +345,11 @@ def read_recipe(path: str | Path) -> Recipe:
     Returns
     -------
     Recipe
+
+    Raises
+    ------
+    DataError, ModelFileError
+        If the file has no recipe, or none that can be read.
     """
     path = local_path(path)
     if (kind := kind_of(path)) is not None:
