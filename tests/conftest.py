@@ -16,12 +16,16 @@ import dask
 import pytest
 import scipy.linalg  # noqa: F401  whose threads are limited, as NumPy's
 import yaml
+from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 import streamkern
 from streamkern import registry
 
 SECONDS_TO_START = 60
+# The same examples every time, however slow the machine is.
+settings.register_profile("usual", deadline=None, derandomize=True)
+settings.load_profile("usual")
 # Whoever starts tests in the background has them, and what they start, ignore these.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

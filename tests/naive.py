@@ -13,7 +13,7 @@ from scipy.special import kv
 
 from streamkern.sources import Block
 
-quick = settings(deadline=None, derandomize=True, max_examples=25)
+quick = settings(max_examples=25)
 
 
 def array_of(moments, name):

@@ -342,8 +342,6 @@ class MomentsMachine(RuleBasedStateMachine):
 
 
 usual = settings(
-    deadline=None,
-    derandomize=True,
     database=None,
     phases=[Phase.generate],  # to shrink what fails takes longer than a test may
     suppress_health_check=list(HealthCheck),

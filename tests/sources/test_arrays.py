@@ -20,7 +20,6 @@ def rows(n=50, p=3):
     return np.random.default_rng(0).standard_normal((n, p))
 
 
-@settings(deadline=None)
 @given(
     n=st.integers(1, 60),
     shard_rows=st.integers(1, 70),
@@ -117,7 +116,7 @@ def test_a_negative_weight_is_named_before_any_pass():
 # Dask arrays.
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     chunks=st.lists(st.integers(1, 20), min_size=1, max_size=6),
     y_chunk=st.integers(1, 60),

@@ -121,7 +121,7 @@ def test_files_of_different_types_are_read_in_the_wider_one(tmp_path):
     np.testing.assert_array_equal(read[0], np.concatenate([narrow, wide]))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     sizes=st.lists(st.integers(0, 30), min_size=1, max_size=4).filter(sum),
     chunk_rows=st.integers(1, 12),

@@ -14,7 +14,7 @@ from streamkern.storage import hdf5_files as module
 from streamkern.storage.hdf5_files import RowWriter
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     sizes=st.lists(st.integers(0, 20), min_size=1, max_size=6),
     columns=st.sampled_from([(), (1,), (3,)]),

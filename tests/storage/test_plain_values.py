@@ -48,7 +48,7 @@ def exact(value):
     return type(value), value
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(value=VALUES)
 def test_values_come_back_as_they_were(value, tmp_path_factory):
     path = tmp_path_factory.mktemp("plain") / "a.h5"
