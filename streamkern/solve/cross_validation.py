@@ -73,10 +73,8 @@ def held_out_errors(
     intercept = basis.spectrum.intercept
     training = split.training(total).centred(intercept=intercept)
     D, q = training.cross.shape
-    if split.span is None:
-        solutions = _solutions(training, alphas, basis, total.n_rows - intercept, n_threads)
-    else:
-        solutions = _by_eigenvectors(training, alphas, n_threads, split.span)
+    freedom = total.n_rows - intercept
+    solutions = _solutions(training, alphas, basis, freedom, n_threads, split.span)
     held = split.held_out.centred()
     mean = held.target + held.weight * np.square(held.target_mean - training.target_mean)
     if isinstance(solutions, _InEigenbasis) and len(alphas) * q > _MANY_COLUMNS * D:
@@ -111,20 +109,31 @@ def _at_least_rounding(errors: Floats, held: CentredMoments) -> Floats:
     return np.maximum(errors, relative_rounding(held.precision) * np.maximum(held.target, 0.0))
 
 
-def _solutions(
-    training: CentredMoments, alphas: Floats, basis: Eigenbasis, freedom: int, n_threads: int
+def _solutions(  # noqa: PLR0917  how, and in what span
+    training: CentredMoments,
+    alphas: Floats,
+    basis: Eigenbasis,
+    freedom: int,
+    n_threads: int,
+    span: Any = None,
 ) -> "Callable[[Floats], Floats] | _InEigenbasis":
     """Return what solves (G + alpha I) w = C at every penalty: (D, q) to (D, A, q).
 
-    `freedom` is the rank that the rows of all folds allow, or more.
+    `freedom` is the rank that the rows of all folds allow, or more.  Solutions are in the span of
+    orthonormal columns (D, r), if one is given.
     """
     D, q = training.cross.shape
-    if freedom < _LOW_RANK * D:
-        return _by_eigenvectors(training, alphas, n_threads, basis.vectors[:, D - freedom :])
+    if span is None and freedom < _LOW_RANK * D:
+        span = basis.vectors[:, D - freedom :]
     near = freedom >= _FEW_ROWS * D or len(alphas) <= FEW
     few = len(alphas) * q <= _FEW_COLUMNS * D
     if not few or are_below(basis.spectrum.floor, alphas.min()):
-        return _by_eigenvectors(training, alphas, n_threads)
+        return _by_eigenvectors(training, alphas, n_threads, span)
+    if span is not None:
+        inside = training.turned(span)
+        return lambda cross: np.tensordot(
+            span, _by_factors(inside, alphas, n_threads, span.T @ cross), 1
+        )
     if near:
         return partial(_by_gradients, training, alphas, basis, n_threads)
     return partial(_by_factors, training, alphas, n_threads)
@@ -163,8 +172,8 @@ def _by_eigenvectors(
 
     As in any solution, eigenvalues below the precision floor do not count for penalties below it.
     """
-    gram = training.gram.dense() if span is None else span.T @ (training.gram @ span)
-    values, vectors = decomposed(gram, n_threads)
+    inside = training if span is None else training.turned(span)
+    values, vectors = decomposed(inside.gram.dense(), n_threads)
     values = np.maximum(values, 0.0)[:, None]
     floor = precision_floor(training, float(values[-1, 0]))
     shifted = np.where(are_kept(values, floor, alphas), values + alphas, np.inf)

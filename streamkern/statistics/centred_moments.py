@@ -50,3 +50,8 @@ class CentredMoments:
         """Return the moments of some of the features, (K,) ascending, with all targets."""
         gram, cross = self.gram.subset(indices), self.cross[indices]
         return replace(self, gram=gram, cross=cross, feature_mean=self.feature_mean[indices])
+
+    def turned(self, span: Floats) -> "CentredMoments":
+        """Return the moments of the features along orthonormal columns (D, r)."""
+        gram, cross = self.gram.turned(span), span.T @ self.cross
+        return replace(self, gram=gram, cross=cross, feature_mean=span.T @ self.feature_mean)

@@ -32,7 +32,9 @@ class Case(NamedTuple):
 CASES = {
     "many rows": Case(300, 12, 1.0, np.logspace(-2, 3, 12), {"gradients"}),
     "one penalty": Case(300, 12, 1.0, np.array([0.5]), {"gradients"}),
-    "fewer rows than features": Case(24, 48, 1.0, np.logspace(-2, 2, 6), {"low rank"}),
+    "fewer rows than features": Case(
+        24, 48, 1.0, np.logspace(-2, 2, 6), {"low rank", "tridiagonal"}
+    ),
     "few small penalties": Case(
         70, 60, 2.0, np.logspace(-4, -1, 5), {"gradients", "few Cholesky factors"}
     ),
@@ -105,20 +107,21 @@ def ways(monkeypatch) -> Counter[str]:
     """How often errors are found in which way, from now on."""
     counted: Counter[str] = Counter()
 
-    def count(name, way):
-        function = getattr(cross_validation, name)
+    def count(name, way, holder=cross_validation):
+        function = getattr(holder, name)
 
         def counting(*arguments, **options):
             if taken := way((*arguments, *options.values())):
                 counted[taken] += 1
             return function(*arguments, **options)
 
-        monkeypatch.setattr(cross_validation, name, counting)
+        monkeypatch.setattr(holder, name, counting)
 
     count("preconditioned_solution", lambda _: "gradients")
     few = "few Cholesky factors"
     count("_by_factors", lambda given: few if len(given[1]) <= 5 else "tridiagonal")
-    count("_by_eigenvectors", lambda given: "eigenvalues" if len(given) == 3 else "low rank")
+    count("_by_eigenvectors", lambda _: "eigenvalues")
+    count("turned", lambda _: "low rank", CentredMoments)
     return counted
 
 

@@ -12,7 +12,7 @@ from streamkern.choice.time_limit import TimeLimit
 from streamkern.errors import ParameterError
 from streamkern.extensions.search.settings import ADDED
 from streamkern.parameters.cost_estimate import AT_LANDMARKS, fit_seconds
-from streamkern.parameters.fit_options import DIRECT_COMPONENTS, FitOptions
+from streamkern.parameters.fit_options import DIRECT_COMPONENTS, FitOptions, has_few_rows
 from streamkern.parameters.parameters import AUTO, Parameters
 from streamkern.parameters.plan import Plan, plan_here
 from streamkern.runtime.resources import current_resources
@@ -32,6 +32,8 @@ _BESIDE = 0.05
 # What a fit takes of the formula's seconds at the least, and the part of what is kept back for it
 # that trials which have begun may use up.
 _LEAST_SLOWNESS, _GRACE = 0.7, 0.3
+# What a fit takes of another at landmarks where rows are so few that folds have their own.
+_OWN_LANDMARKS = 1.5
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,11 @@ class Budget:
         D: Any = parameters.n_components
         asked = options if D == AUTO else replace(options, n_components=D)
         plans = [plan_here(source, o, **parameters.solution_by_passes(o)) for o in (options, asked)]
-        wide, plain = (direct_seconds(plan, parameters, options) for plan in plans)
+        times = [_OWN_LANDMARKS if has_few_rows(p.n_rows, p.n_components) else 1.0 for p in plans]
+        wide, plain = (
+            factor * direct_seconds(plan, parameters, options)
+            for factor, plan in zip(times, plans, strict=True)
+        )
         return Clock(self.seconds, begun, (wide, _PLAIN * plain), perf_counter)
 
 
