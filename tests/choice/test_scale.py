@@ -10,9 +10,9 @@ from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 import streamkern
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.extensions.search import metric_beginnings
 from streamkern.features import RandomFourierFeatures, Standardized, Standardizer, gradients
 from streamkern.kernels import Gaussian
+from streamkern.registry import extension
 
 N = 1200
 KNOTS = np.array([[[-2.1, 0.1, 0.7, 5.0], [-1.0, 0.05, 0.2, 1.0]], [[-1.0, 0.0, 1.0, 2.0]] * 2])
@@ -352,6 +352,7 @@ def test_numbers_of_a_table_have_the_same_categories_as_rows(tmp_path):
 
 def test_a_category_has_one_weight_where_columns_are_left_out_too(monkeypatch):
     X, y = categorical(levels=4)
+    metric_beginnings = extension("search", "metric_beginnings")
     seen, descend = [], metric_beginnings.weights_by_descent
 
     def watched(*given):

@@ -25,6 +25,7 @@ from dask.callbacks import Callback
 from threadpoolctl import threadpool_limits
 
 import streamkern as sk
+from streamkern.errors import MissingExtensionError
 
 FILES = Path(__file__).parent / "files"
 COMMANDS = tomllib.loads(Path(__file__).with_name("commands.toml").read_text())
@@ -139,6 +140,8 @@ def refusals() -> Values:
     for name, call in calls.items():
         try:
             found[name] = f"gives {call()}"
+        except MissingExtensionError:
+            raise
         except Exception as error:  # noqa: BLE001  whatever it is, it is the result
             found[name] = f"{type(error).__name__}: {error}"
     return found
