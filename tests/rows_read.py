@@ -1,5 +1,7 @@
 """Rows written to HDF5 files, and read from sources to the end."""
 
+import os
+import re
 import subprocess
 import sys
 
@@ -7,10 +9,13 @@ import dask
 import h5py
 import numpy as np
 
+from streamkern.errors import MissingExtensionError
 from streamkern.sources import ArraySource, Block, Reader
 from streamkern.statistics import RowSample
 
 N, P = 5000, 7
+# What a program says that needs an extension, or has an option of one.
+_MISSED = re.compile("has no extension|No such option|No such command")
 STORED = {
     "contiguous": {},
     "chunks": {"chunks": (512, P)},
@@ -108,7 +113,15 @@ def inside(folder):
 
 def python(code, *arguments, **options):
     """Run a program of Python in a process of its own, and return how it ended."""
-    return subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", "-c", code, *map(str, arguments)],
         capture_output=True, text=True, check=False, timeout=120, **options,
     )  # fmt: skip
+    skip_without_extension(done.stdout + done.stderr)
+    return done
+
+
+def skip_without_extension(said):
+    """Raise that for which a test is skipped, if a program says that it lacks an extension."""
+    if "STREAMKERN_WITHOUT" in os.environ and _MISSED.search(said):
+        raise MissingExtensionError(said)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from rows_read import python
 
-from streamkern import registry
 from streamkern.cli.signals import Stopped, end_at_once, stoppable
 
 pytestmark = pytest.mark.usefixtures("usual_handlers")
@@ -145,7 +144,6 @@ print('went on')
 
 
 def test_one_signal_is_enough_where_labels_in_a_damaged_heap_are_read_for_ever(tmp_path):
-    registry.named("RandomFeatureClassifier")
     path, rng = tmp_path / "a.h5", np.random.default_rng(0)
     with h5py.File(path, "w") as file:
         file["X"] = rng.standard_normal((300, 3))
