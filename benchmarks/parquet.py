@@ -7,7 +7,8 @@
 
 `layouts` writes the same random rows as one file, as many small ones, and as one row group, and
 fits each on two workers, which Dask ends where they have more memory than the limit.  With
-`--system` the operating system, too, refuses them more (RLIMIT_DATA).  `table`
+`--system` so does the operating system: each is in a control group of its own, as in a container,
+which takes the rights of root.  `table`
 compares the commands on a table with the same commands on the HDF5 that `convert` makes of it, in
 turns.  `store` fits rows in a folder here, and the same rows by way of a server of S3 on this
 machine that answers every request at once, and late, in turns.  `columns` converts, fits and
@@ -43,6 +44,18 @@ from streamkern.runtime.memory import peak_bytes
 # Inputs of a row, all of double precision, beside the target.
 P, PIECE = 20, 1 << 16
 LAYOUTS = ("one file", "small files", "one row group")
+
+
+# What a worker runs, perhaps twice, to be in a control group of its own; what it has by then is not
+# counted there.
+GROUP = """
+import os, pathlib, psutil
+group = pathlib.Path({root!r}, f"streamkern-{{os.getpid()}}")
+if not group.exists():
+    group.mkdir()
+    (group / {limit!r}).write_text(str({memory} - psutil.Process().memory_info().rss))
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+"""
 
 
 @click.group(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
@@ -89,11 +102,13 @@ def layouts(
     """Fit the same rows in several layouts."""
     n_rows, bits = int(gigabytes * 1e9 / (8 * (P + 1))), set()
     memory = dask.utils.parse_bytes(limit)
+    groups = Path("/sys/fs/cgroup")
+    is_first = (groups / "memory").is_dir()  # version of control groups
+    groups = groups / "memory" if is_first else groups
     if system:
-        text = f"import resource\nresource.setrlimit(resource.RLIMIT_DATA, ({memory}, {memory}))"
+        how = {"root": str(groups), "memory": memory}
+        text = GROUP.format(**how, limit="memory.limit_in_bytes" if is_first else "memory.max")
         dask.config.set({"distributed.worker.preload": [text]})
-        # What is reserved counts: a gigabyte by Arrow's own allocator, and arenas a thread.
-        os.environ |= {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
     for layout in layouts:
         with TemporaryDirectory(dir=folder) as place:
             write(Path(place), layout, n_rows)
@@ -119,6 +134,8 @@ def layouts(
             "same_bits": len(bits) == 1,
         }
         print(json.dumps(found), flush=True)
+    for group in groups.glob("streamkern-*"):
+        group.rmdir()
 
 
 @main.command()

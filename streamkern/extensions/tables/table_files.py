@@ -121,10 +121,9 @@ def discover_tables(
     _check_targets(source, [name for name in names if name not in others], targets)
 
     def scanned(contents: dict[str, ColumnContents]) -> dict[str, ColumnContents]:
-        ranges = [(table, *ends) for table in tables for ends in _ranges(table.groups)]
-        # Dask would look for tasks in every column.
-        read = partial(_contents, contents)
-        tasks = (delayed(read, *each, name="columns") for each in ranges)
+        # Dask would look for tasks in every column, and in every table.
+        read = [partial(_contents, contents, ranges) for ranges in _joined(tables)]
+        tasks = (delayed(each, name="columns") for each in read)
         found: dict[str, ColumnContents] = {}
         for each in stream(tasks):
             found = found or each
@@ -145,6 +144,20 @@ def discover_tables(
         raise DataError(f"{source}: {error}") from error
 
 
+def _joined(tables: Sequence[StoredTable]) -> Iterator[list[tuple[StoredTable, int, int]]]:
+    """Yield rows of tables for one task each: some of one, or those of small ones."""
+    some, n_rows = [], 0
+    for table in tables:
+        for start, end in _ranges(table.groups):
+            some.append((table, start, end))
+            n_rows += end - start
+            if n_rows >= _ROWS:
+                yield some
+                some, n_rows = [], 0
+    if some:
+        yield some
+
+
 def _ranges(groups: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield the beginnings and ends of groups of rows, of small ones several at a time."""
     start = 0
@@ -157,14 +170,15 @@ def _ranges(groups: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _contents(
-    empty: dict[str, ColumnContents], table: StoredTable, start: int, stop: int
+    empty: dict[str, ColumnContents], ranges: Sequence[tuple[StoredTable, int, int]]
 ) -> dict[str, ColumnContents]:
     """Return what the columns of some rows hold."""
     contents = deepcopy(empty)
-    for batch in table.read(list(contents), start, stop):
-        with table.naming():
-            for name, column in contents.items():
-                column.update(batch.column(name))
+    for table, start, stop in ranges:
+        for batch in table.read(list(contents), start, stop):
+            with table.naming():
+                for name, column in contents.items():
+                    column.update(batch.column(name))
     return contents
 
 
