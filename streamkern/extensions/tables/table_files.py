@@ -3,6 +3,7 @@
 import zipfile
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -89,12 +90,23 @@ def open_tables(files: Sequence[TableFile], how: Recipe | RecipeOptions) -> list
             return ParquetTable.open(file.path, values)
         return CSVTable.open(file.path, how.delimiter, header=how.header)
 
-    tables = in_threads(opened, zip(files, endings, strict=True))
+    tables = _with_one_schema(in_threads(opened, zip(files, endings, strict=True)))
     for table in tables:
         table.check_names()
     lines = [table for table in tables if isinstance(table, CSVTable)]
     known = iter(counted(lines) if lines else ())
     return [next(known) if isinstance(table, CSVTable) else table for table in tables]
+
+
+def _with_one_schema(tables: list[StoredTable]) -> list[StoredTable]:
+    """Let tables of the same columns hold one schema: with many files, a shard has it once."""
+    schema = tables[0].schema
+    return [
+        replace(table, schema=schema)
+        if isinstance(table, ParquetTable) and table.schema.equals(schema, check_metadata=True)
+        else table
+        for table in tables
+    ]
 
 
 def discover_tables(
