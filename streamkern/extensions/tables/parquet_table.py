@@ -13,6 +13,8 @@ from streamkern.sources.stored_files import version_of
 
 # Rows that are read at once of a wide table, and of any.
 _FEW_ROWS, _MOST_ROWS = 64, 1 << 14
+# Half of what Arrow's libraries take, since a shard is read beside another.
+_LIBRARY_BYTES = 16 << 20
 # Of one column while its pages are read: buffered bytes, and a page as it is and decompressed.
 _BUFFER_BYTES, _PAGE_BYTES = 1 << 18, 3 << 20
 # Of a text on average: more is no label and no category, and pages of it may be of any size.
@@ -56,7 +58,7 @@ class ParquetTable(StoredTable):
     @property
     def kept_bytes(self) -> int:
         pages = max(len(self.schema.names), 1) * (_PAGE_BYTES + _BUFFER_BYTES)
-        return min(stored_tables.ARROW_BYTES + pages, 8 * self.group_bytes)
+        return _LIBRARY_BYTES + min(stored_tables.ARROW_BYTES + pages, 8 * self.group_bytes)
 
     @property
     def _batch_rows(self) -> int:

@@ -6,6 +6,7 @@ import threading
 import time
 
 import dask
+import distributed  # noqa: F401  whose configuration is there before it is set for a while
 import numpy as np
 import pandas as pd
 import pytest
