@@ -15,7 +15,7 @@ from streamkern.statistics import RowSample
 
 N, P = 5000, 7
 # What a program says that needs an extension, or has an option of one.
-_MISSED = re.compile("has no extension|No such option|No such command")
+_MISSED = re.compile("has no extension|No such option|No such command|, which is not installed")
 STORED = {
     "contiguous": {},
     "chunks": {"chunks": (512, P)},

@@ -242,7 +242,7 @@ def reason_to_skip(name: str, record: dict[str, Any]) -> str | None:
     """Return why a case cannot run here, or None."""
     if name in cases.NEED_ONNX and importlib.util.find_spec("onnx") is None:
         return "onnx is not installed"
-    if name == "help" and installed() != list(EXTENSIONS):
+    if name in ("help", "compare") and installed() != list(EXTENSIONS):
         return "an extension is deleted"
     is_alike = record["machine"]["libraries"] == machine()["libraries"]
     return None if is_alike or name not in cases.NEED_SAME_LIBRARIES else "other libraries"
