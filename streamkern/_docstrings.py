@@ -1,7 +1,8 @@
 """Numpydoc sections of methods: what several say alike is written once, in a table.
 
-A table is the text of a Parameters section, in which `method()` stands for what that returns,
-`Self()` for what all return whose annotation is Self, and `method!` for what that raises.
+A table is the text of a Parameters section, in which `method()` stands for what that returns, and
+`Self()` for what all return whose annotation is Self.  That of errors says after each which methods
+raise it.
 """
 
 import re
@@ -15,10 +16,11 @@ from typing import Any, Self, TypeVar
 Kind = TypeVar("Kind", bound=type)
 
 
-def described(table: str, **special: str) -> Callable[[Kind], Kind]:
+def described(table: str, errors: str = "", /, **special: str) -> Callable[[Kind], Kind]:
     """Return a decorator that completes the docstrings of a class's own public methods.
 
-    What a method says itself goes first, then its `special` table, then that of all.
+    What a method says itself goes first, then its `special` table, then that of all.  Errors that
+    it does not name itself come before those that it does.
     """
     common, known = entries(table), {name: entries(text) for name, text in special.items()}
 
@@ -32,12 +34,23 @@ def described(table: str, **special: str) -> Callable[[Kind], Kind]:
                 taken = [re.split("[:=]", str(each))[0] for each in called.parameters.values()]
                 alike = "Self()" if called.return_annotation in (Self, "Self") else ""
                 returned = texts.get(f"{name}()", texts.get(alike, "")).removeprefix(" : ")
-                raised = texts.get(f"{name}!", "").removeprefix(" : ")
+                raised = _raised(errors, name, parts.pop("Raises", ""))
                 first = {"Parameters": listed(texts, taken), "Returns": returned, "Raises": raised}
                 method.__doc__ = joined(title, first | parts)
         return cls
 
     return complete
+
+
+def _raised(table: str, name: str, own: str) -> str:
+    """Return what a method raises by a table, and by itself."""
+    found = re.findall(r"(?m)^(\w+) : (.*)\n((?: .*\n?)+)", table)
+    told = [
+        f"{error}\n{text.rstrip()}"
+        for error, methods, text in found
+        if name in methods.split(", ") and error not in re.findall(r"(?m)^\w+", own)
+    ]
+    return "\n".join([*told, own])
 
 
 def sections(text: str) -> tuple[str, dict[str, str]]:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import NoReturn
 
+import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
@@ -63,6 +64,12 @@ def members_of_ours(public):
         yield from (getattr(public, name) for name in own)
 
 
+def errors_of(member):
+    """The errors that a docstring names."""
+    section = inspect.getdoc(member).partition("\nRaises\n------\n")[2].partition("\n\n")[0]
+    return {each for names in re.findall(r"(?m)^\S.*$", section) for each in names.split(", ")}
+
+
 # What nobody takes: so are functions annotated that return nothing, or never, or yield nothing.
 NOTHING = (inspect.Signature.empty, None, "None", NoReturn, "Iterator[None]")
 
@@ -79,7 +86,7 @@ def test_a_docstring_says_what_a_public_member_takes_and_a_field_is(name):
             if inspect.signature(member).return_annotation not in NOTHING:
                 assert re.search(r"\n(Returns|Yields)\n-", inspect.getdoc(member)), member
             if isinstance(public, type) and issubclass(public, BaseEstimator):
-                assert member.__name__ == "draw" or "\nRaises\n-" in inspect.getdoc(member), member
+                assert errors_of(member), member
     fields = dataclasses.fields(public) if dataclasses.is_dataclass(public) else ()
     docs = "\n".join(f"{inspect.getdoc(base)}\n" for base in public.__mro__) if fields else ""
     found = re.findall(r"(?ms)^(?:Parameters|Attributes)\n-+\n(.*?\n)(?:\n|\Z)", docs)
@@ -132,6 +139,29 @@ METHODS = {
     | {"n_components_", "n_samples_", "principal_"},
     "ExactKernelRidge": {"fit", "predict", "score", "set_fit_request", "set_score_request"},
 }
+
+
+BEFORE_A_FIT = """
+predict predict_proba predict_log_proba predict_sets decision_function transform evaluate score
+staged_evaluate diagnose support save normal_equations gradient_outer_product update forget
+calibrate predict_to_hdf5 transform_to_hdf5 predict_grid
+"""
+
+
+@pytest.mark.parametrize("name", BEFORE_A_FIT.split())
+def test_errors_before_a_fit_are_named(name):
+    X, y = np.zeros((9, 2)), np.arange(9) % 3
+    public = [getattr(streamkern, each) for each in METHODS if name in METHODS[each]]
+    ours = [cls for cls in public if getattr(cls, name).__module__.startswith("streamkern.")]
+    of_it = [cls for cls in ours if issubclass(cls, BaseEstimator)]
+    assert of_it
+    for cls in of_it:
+        given = {"X": X, "y": y, "points": [2, 2], "path": "m.h5"}
+        method = getattr(cls(), name)
+        taken = [each for each in given if each in inspect.signature(method).parameters]
+        with pytest.raises(Exception, match=r"\w") as error:
+            method(**{each: given[each] for each in taken})
+        assert type(error.value).__name__ in errors_of(method), cls
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))

@@ -193,28 +193,46 @@ predict_proba(), predict_log_proba() : ndarray of shape (n, K), or Dask array of
 predict_to_hdf5(), transform_to_hdf5() : int
     How many rows are NaN, or have no class, because `on_bad_rows` is 'skip'.
 Self() : self
-fit!, fit_transform! : ParameterError, DataError
-    If a parameter has a value that it cannot have; if rows or targets cannot be used.
-tune!, moments! : ParameterError, DataError, CheckpointError, InsufficientMemoryError
-    As in `fit`.
-set_params! : ValueError
+"""
+_ERRORS = """
+NotFittedError : predict, predict_proba, predict_log_proba, predict_sets, predict_grid, score
+    Before a fit.
+NotFittedError : decision_function, transform, evaluate, staged_evaluate, diagnose, support, save
+    Before a fit.
+NotFittedError : gradient_outer_product, normal_equations, update, forget, calibrate
+    Before a fit.
+NotFittedError : predict_to_hdf5, transform_to_hdf5
+    Before a fit.
+ParameterError : fit, fit_transform, tune, moments, solve, partial_fit, calibrate, draw
+    If an option has a value that it cannot have.
+ParameterError : predict_sets, predict_to_hdf5, diagnose, set_params
+    If an option has a value that it cannot have.
+ParameterError : update, forget
+    If the model does not keep what rows can come to, or leave.
+ValueError : set_params
     If there is no parameter of a name.
-predict!, transform!, predict_proba!, predict_log_proba! : NotFittedError, DataError
-    Before a fit; for rows of other columns than the fit's.
-decision_function! : NotFittedError, DataError
-    As `predict`.
-update!, forget!, calibrate! : NotFittedError, ParameterError, DataError
-    Before a fit; if the model is none to which rows may come, or from which they may go, or an
-    option has a value that it cannot have; for rows of other columns than the fit's.
-evaluate!, staged_evaluate!, score!, diagnose! : NotFittedError, DataError
-    Before a fit; for rows of other columns, or with other targets, than the fit's.
-predict_to_hdf5!, transform_to_hdf5! : NotFittedError, DataError, OutputError
-    Before a fit; for rows of other columns than the fit's; if the file exists and `force` is not
-    given, or cannot be written.
-save! : NotFittedError, OutputError
-    Before a fit; if the file exists and `force` is not given, or cannot be written.
-normal_equations! : ModelFileError
-    If they were not saved.
+DataError : fit, fit_transform, tune, moments, partial_fit, calibrate
+    If rows or targets cannot be used.
+DataError : predict, predict_proba, predict_log_proba, predict_sets, decision_function, transform
+    For rows of other columns than the fit's.
+DataError : evaluate, staged_evaluate, score, diagnose, support, gradient_outer_product
+    For rows of other columns than the fit's, or other targets where these are needed.
+DataError : predict_to_hdf5, transform_to_hdf5
+    For rows of other columns than the fit's.
+ModelFileError : predict_to_hdf5, diagnose, normal_equations
+    If the model was saved without what this needs.
+OutputError : save, predict_to_hdf5, transform_to_hdf5
+    If the file exists and `force` is not given, or cannot be written.
+"""
+_ERRORS_OF_PASSES = """
+CheckpointError : fit, tune, moments
+    If the folder is in use, or belongs to a job that differs.
+OutputError : fit, tune, moments
+    If the folder cannot be made.
+InsufficientMemoryError : fit, tune, moments
+    Before the first read, if the job has no room.
+SingularSystemError : fit, tune, solve
+    If `alpha` is 0 and the features are not independent.
 """
 _INDENT: Any = {"initial_indent": "    ", "subsequent_indent": "    "}
 _ATTRIBUTES = """
@@ -231,7 +249,8 @@ def _describe(cls: type) -> None:
     if "loss" in signature(cls).parameters or issubclass(cls, ClassifierMixin):
         fit = fit.replace(" or (n, q)", "").replace("Targets, or labels (n,)", "Labels")
     as_in_fit = re.sub(r"(?m)^(\S.*\n)(    .*\n)+", r"\1    As in `fit`.\n", fit)
-    described(as_in_fit + _METHODS, fit=fit)(cls)
+    errors = _ERRORS + _ERRORS_OF_PASSES * hasattr(cls, "save")
+    described(as_in_fit + _METHODS, errors, fit=fit)(cls)
 
 
 def documented(cls: type) -> type:

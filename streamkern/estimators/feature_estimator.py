@@ -71,21 +71,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         checkpoint: str | Path | None = None,
         keep_moments: bool = False,
     ) -> Self:
-        """Fit the model in two passes; a classifier reads labels first, and rows to calibrate.
-
-        Raises
-        ------
-        ParameterError
-            If an option has a value that it cannot have.
-        DataError
-            If the rows or labels cannot be used.
-        CheckpointError
-            If the folder is in use, or belongs to a fit that differs.
-        InsufficientMemoryError
-            Before the first read, if the job cannot fit.
-        SingularSystemError
-            If `alpha` is 0 and the features are not independent.
-        """
+        """Fit the model in two passes; a classifier reads labels first, and rows to calibrate."""
         how: dict[str, Any] = {"like": like, "checkpoint": checkpoint, "keep_moments": keep_moments}
         return self._fit(self._problem(), X, y, sample_weight, groups, times, **how)
 

@@ -121,7 +121,8 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
         ModelFileError
             If the model was saved without what standard deviations need, or has no intervals.
         ParameterError
-            If the held-out rows of the fit were too few for such intervals.
+            If `interval` is not between 0 and 1, or the held-out rows of the fit were too few for
+            such intervals.
 
         References
         ----------

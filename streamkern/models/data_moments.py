@@ -223,6 +223,8 @@ class DataMoments:
         ------
         OverflowedError
             If the sums are not finite.
+        OutputError
+            If the file exists and `force` is not given, or cannot be written.
         """
         self.check_whole()
         self.check_lasting()

@@ -10,6 +10,7 @@ products of D x D with D x A matrices.  Where penalties have not converged after
 mostly small ones, the system of the fold is made tridiagonal, which serves all of these; few have a
 factor each.  So it is where there are hardly more rows than features.  With fewer rows, the problem
 is solved in the eigenvectors that the rows can span.  Many targets have an eigenbasis of the fold.
+The system of a fold without its landmarks is made tridiagonal in the span of the others.
 """
 
 from collections.abc import Callable
@@ -124,17 +125,13 @@ def _solutions(  # noqa: PLR0917  how, and in what span
     """
     D, q = training.cross.shape
     if span is None and freedom < _LOW_RANK * D:
-        span = basis.vectors[:, D - freedom :]
-    near = freedom >= _FEW_ROWS * D or len(alphas) <= FEW
-    few = len(alphas) * q <= _FEW_COLUMNS * D
+        return _by_eigenvectors(training, alphas, n_threads, basis.vectors[:, D - freedom :])
+    few = len(alphas) * q <= _FEW_COLUMNS * (D if span is None else span.shape[1])
     if not few or are_below(basis.spectrum.floor, alphas.min()):
         return _by_eigenvectors(training, alphas, n_threads, span)
     if span is not None:
-        inside = training.turned(span)
-        return lambda cross: np.tensordot(
-            span, _by_factors(inside, alphas, n_threads, span.T @ cross), 1
-        )
-    if near:
+        return partial(_in_span, training, alphas, n_threads, span)
+    if freedom >= _FEW_ROWS * D or len(alphas) <= FEW:
         return partial(_by_gradients, training, alphas, basis, n_threads)
     return partial(_by_factors, training, alphas, n_threads)
 
@@ -178,6 +175,14 @@ def _by_eigenvectors(
     floor = precision_floor(training, float(values[-1, 0]))
     shifted = np.where(are_kept(values, floor, alphas), values + alphas, np.inf)
     return _InEigenbasis(vectors if span is None else span @ vectors, 1.0 / shifted)
+
+
+def _in_span(
+    training: CentredMoments, alphas: Floats, n_threads: int, span: Floats, cross: Floats
+) -> Floats:
+    """Solve in the span (D, r) of orthonormal columns."""
+    coef = _by_factors(training.turned(span), alphas, n_threads, span.T @ cross)
+    return np.tensordot(span, coef, 1)
 
 
 def _by_gradients(

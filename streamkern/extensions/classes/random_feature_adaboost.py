@@ -110,10 +110,8 @@ class RandomFeatureAdaBoost(ClassEstimator):
 
         Raises
         ------
-        ParameterError, CheckpointError, InsufficientMemoryError
-            As by `RandomFeatureRidge.fit`.
         DataError
-            As there, or if the first round does no better than chance.
+            If rows or labels cannot be used, or the first round does no better than chance.
         """
         options = self.n_estimators, self.algorithm, self.learning_rate, self.class_weight
         boosting, parameters = Boosting(*options), self._parameters()

@@ -78,10 +78,12 @@ def to_onnx(
     Raises
     ------
     ParameterError
-        If ONNX operators do not express the features, or the file would be larger than 2 GB.
+        If ONNX operators do not express the features, the file would be larger than 2 GB, or
+        there can be no such intervals.
+    ModelFileError
+        If the model was saved without what deviations need, or has no intervals.
     OutputError
-        If it exists and `force` is not given, or cannot be written, or onnx is missing; and what
-        `predict` raises where it gives no deviations or intervals.
+        If it exists and `force` is not given, or cannot be written, or onnx is missing.
     """
     how: Any = {"return_std": return_std, "interval": interval, "table": table}
     made = (graph := exported(model, ("an ONNX file", _MOST_BYTES), precision, **how)).model()

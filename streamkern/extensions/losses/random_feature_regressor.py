@@ -120,7 +120,7 @@ class RandomFeatureRegressor(RegressorMixin, FeatureEstimator):  # type: ignore[
         return self._fit(self._problem(exposed), X, *given, groups, times, beside=beside, **how)
 
     def update(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse rows that come or go: sums are weighted by the coefficients, and are not kept.
+        """Refuse sums that are kept: these are weighted by the coefficients.
 
         Raises
         ------

@@ -82,12 +82,15 @@ class Budget:
         D: Any = parameters.n_components
         asked = options if D == AUTO else replace(options, n_components=D)
         plans = [plan_here(source, o, **parameters.solution_by_passes(o)) for o in (options, asked)]
-        times = [_OWN_LANDMARKS if has_few_rows(p.n_rows, p.n_components) else 1.0 for p in plans]
         wide, plain = (
-            factor * direct_seconds(plan, parameters, options)
-            for factor, plan in zip(times, plans, strict=True)
+            direct_seconds(plan, parameters, options) * _times_of_folds(plan) for plan in plans
         )
         return Clock(self.seconds, begun, (wide, _PLAIN * plain), perf_counter)
+
+
+def _times_of_folds(plan: Plan) -> float:
+    few = has_few_rows(plan.n_rows, plan.n_components)
+    return _OWN_LANDMARKS if few and not plan.solves_by_passes else 1.0
 
 
 def direct_seconds(plan: Any, parameters: Parameters, options: FitOptions) -> float:

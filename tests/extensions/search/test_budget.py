@@ -188,6 +188,16 @@ def test_a_trial_that_takes_longer_than_told_leaves_the_fit_more_of_the_seconds(
     assert clock.limit().seconds == pytest.approx(8.0 + 0.3 * 2.0)
 
 
+def test_a_clock_keeps_longer_for_folds_that_have_landmarks_of_their_own():
+    parameters, (X, y) = Parameters.of(ridge(n_components=64)), rows()
+    options = parameters.pass_options()
+    for n, times in ((3 * 64, 1.5), (5 * 64, 1.0)):
+        source = as_source(X[:n], y[:n])
+        clock = Budget(60.0).clock(parameters, options, source, 0.0)
+        usual = direct_seconds(plan_here(source, options), parameters, options)
+        assert clock.reserved == pytest.approx((times * usual, 0.75 * times * usual))
+
+
 @pytest.mark.parametrize(("fewest", "made"), [(1, 4), (6, 6)])
 def test_trials_begin_while_they_are_likely_to_end_in_time_and_set_the_clock(fewest, made):
     times = [0.0]
