@@ -294,7 +294,7 @@ def test_folds_without_their_landmarks_have_the_errors_of_the_kernel_at_the_othe
     few_columns, way, ways, monkeypatch
 ):
     monkeypatch.setattr(cross_validation, "_FEW_COLUMNS", few_columns)
-    rng, alphas = np.random.default_rng(3), np.logspace(-3, 1, 7)
+    rng, alphas = np.random.default_rng(3), np.array([1e-3, 0.1, 10.0, 20.0, 30.0, 40.0, 50.0])
     X = np.sort(rng.uniform(0.0, 6.0, (120, 1)), axis=0)
     y, folds = np.sin(3.0 * X) + 0.1 * rng.standard_normal(X.shape), np.repeat(np.arange(3), 40)
     drawn = Nystroem(Laplacian(1.0), 24).fit(X)
@@ -314,9 +314,9 @@ def test_folds_without_their_landmarks_have_the_errors_of_the_kernel_at_the_othe
         for a, alpha in enumerate(alphas):
             system = K[~out].T @ K[~out] + alpha * inner
             wanted = shift + K[out] @ np.linalg.solve(system, K[~out].T @ (y[~out] - shift))
-            assert_close(found.sse[a], np.square(y[out] - wanted).sum(axis=0), steps=1e7)
+            assert_close(found.sse[a], np.square(y[out] - wanted).sum(axis=0), steps=1e6)
             model = found.model_at(np.array([a]))
-            assert_close(Phi[out] @ model["coef"] + model["intercept"], wanted, steps=1e7)
+            assert_close(Phi[out] @ model["coef"] + model["intercept"], wanted, steps=1e6)
     assert ways == {"low rank": 3, way: 3}
     assert LandmarkFolds.of(Identity().draw(1), X, folds) is None
     assert LandmarkFolds(drawn, np.zeros(24, int)).span_without(0, 24) is None
