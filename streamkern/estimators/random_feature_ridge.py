@@ -116,8 +116,6 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, FeatureEstimator):  #
 
         Raises
         ------
-        DataError
-            For rows of other columns than the fit's.
         ModelFileError
             If the model was saved without what standard deviations need, or has no intervals.
         ParameterError
