@@ -172,15 +172,17 @@ def add_group(
     zero, options = assignment.zero, assignment.options
     saved = options.saved
     if saved is not None:
-        last = saved.last_total()
-        if last > number:
-            return SAVED
-        if last == number:
-            return Partial.restored(saved.read_total(number))
-        if group.statistic is None:
-            group = Partial.restored(saved.read_group(number))
-        if before is not None and before.statistic is None:
-            before = Partial.restored(saved.read_total(number - 1))
+        for last in saved.looks():
+            if last > number:
+                return SAVED
+            with suppress(FileNotFoundError):  # what others wrote or moved is seen late
+                if last == number:
+                    return Partial.restored(saved.read_total(number))
+                if group.statistic is None:
+                    group = Partial.restored(saved.read_group(number))
+                if before is not None and before.statistic is None:
+                    before = Partial.restored(saved.read_total(number - 1))
+                break
     total = group
     if before is not None:
         if options.validate is not None:

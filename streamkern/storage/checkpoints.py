@@ -14,6 +14,7 @@ import fcntl
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ from streamkern.storage.untrusted import json_of
 _JOB, _LOCK = "job.json", "lock"
 _GROUP, _TOTAL = "group", "up-to"
 _DIGITS, _TOKEN = 5, 12
+# Seconds in which what one machine writes to a network is seen by others (NFS lists a folder that
+# it has seen for up to 60), and between two looks.
+_SEEN_WITHIN, _LOOK = 90.0, 1.0
 _ANY_PASS = f"*-{'[0-9a-f]' * _TOKEN}"
 
 
@@ -50,15 +54,32 @@ class SavedPass:
         """Return the last group that is in a saved total, or -1."""
         return max(self._numbers(_TOTAL), default=-1)
 
+    def looks(self) -> Iterator[int]:
+        """Yield the last group in a saved total, again and again, until all must be seen by now.
+
+        A machine may keep the listing of a folder on a network for a minute, and what is listed may
+        have gone.  Raises CheckpointError then.
+        """
+        end = time.monotonic() + _SEEN_WITHIN
+        while time.monotonic() < end:
+            yield self.last_total()
+            time.sleep(_LOOK)
+        raise CheckpointError(
+            f"{self.folder} lacks sums that were saved as {self.name}; give all workers one folder "
+            f"that they share, and run this again."
+        )
+
     def holds(self, number: int) -> bool:
         """Say whether the sums of a group are saved, alone or in a total."""
         return self._path(_GROUP, number).exists() or self.last_total() >= number
 
     def read_group(self, number: int) -> Any:
-        return read_plain(self._path(_GROUP, number))
+        """Return sums that were saved, or raise FileNotFoundError where none are seen."""
+        return self._read(_GROUP, number)
 
     def read_total(self, number: int) -> Any:
-        return read_plain(self._path(_TOTAL, number))
+        """Return sums that were saved, or raise FileNotFoundError where none are seen."""
+        return self._read(_TOTAL, number)
 
     def write_group(self, number: int, sums: Any) -> None:
         write_plain(self._path(_GROUP, number), sums)
@@ -70,6 +91,15 @@ class SavedPass:
             for older in self._numbers(kind):
                 if older < end:
                     self._path(kind, older).unlink(missing_ok=True)
+
+    def _read(self, kind: str, number: int) -> Any:
+        path = self._path(kind, number)
+        try:
+            return read_plain(path)
+        except CheckpointError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise error.__cause__ from error
+            raise
 
     def _path(self, kind: str, number: int) -> Path:
         return Path(self.folder, f"{self.name}-{kind}-{number:0{_DIGITS}}.h5")

@@ -16,7 +16,7 @@ from rows_read import ReadBy
 from streamkern.engine import partials
 from streamkern.engine.reduction import accumulate
 from streamkern.engine.task_stream import map_shards
-from streamkern.errors import DataError, IncompletePassError
+from streamkern.errors import CheckpointError, DataError, IncompletePassError
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.parameters.plan import plan_system
@@ -34,6 +34,9 @@ from streamkern.statistics import (
     total,
 )
 from streamkern.statistics.folds import FoldStatistics, block_folds
+from streamkern.storage import checkpoints
+from streamkern.storage.checkpoints import SavedPass
+from streamkern.storage.plain_values import write_plain
 
 SCHEDULERS = ["synchronous", "threads"]
 
@@ -270,6 +273,52 @@ def test_a_merge_of_ones_own_has_all_parameters(statistic):
 def test_plain_parameters_may_be_numbers_of_numpy():
     sample = accumulate(ArraySource(*rows(40)), RowSample(np.int64(5)), shard_rows=10).statistic
     assert len(sample.X) == 5
+
+
+def added(folder, before, group):
+    """Add the sums of group 3, of which None are saved in the folder, to those before them."""
+
+    def partial(number, sums):
+        return partials.SAVED if sums is None else partials.Partial(sums, 1, 0, (number,), 0)
+
+    saved = SavedPass(str(folder), "sums")
+    options = partials.PassOptions(1, False, 1, "job", False, None, saved)
+    assignment = partials.Assignment(Sizes(), options, None)
+    return partials.add_group(assignment, 3, partial(2, before), partial(3, group))
+
+
+@pytest.mark.parametrize(
+    ("file", "given", "found"),
+    [
+        ("group-00003", ([2], None), [2, 0]),
+        ("up-to-00002", (None, [3]), [0, 3]),
+        ("up-to-00003", (None, [3]), [0]),
+        ("up-to-00004", (None, [3]), None),  # what follows finds them in the file
+    ],
+)
+def test_sums_of_another_machine_that_are_seen_late_are_waited_for(
+    tmp_path, monkeypatch, file, given, found
+):
+    monkeypatch.setattr(checkpoints, "_LOOK", 0.01)
+    write_plain(tmp_path / "hidden", partials.Partial([0], 1, 0, (2,), 0).saved())
+    usual, looks = SavedPass.last_total, []
+
+    def look(where):
+        looks.append(where)
+        if len(looks) == 3:
+            (tmp_path / "hidden").rename(tmp_path / f"sums-{file}.h5")
+        return usual(where)
+
+    monkeypatch.setattr(SavedPass, "last_total", look)
+    assert added(tmp_path, *given).statistic == found
+    assert len(looks) == 3
+
+
+def test_workers_that_share_no_folder_are_told_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "_LOOK", 0.01)
+    monkeypatch.setattr(checkpoints, "_SEEN_WITHIN", 0.05)
+    with pytest.raises(CheckpointError, match="give all workers one folder that they share"):
+        added(tmp_path, None, [3])
 
 
 class Counted(Sums):
