@@ -37,7 +37,7 @@ import streamkern
 from streamkern.engine.reduction import accumulate
 from streamkern.monitor.job_text import duration
 from streamkern.parameters.cost_estimate import ClusterTime, cluster_time
-from streamkern.parameters.plan import plan_system
+from streamkern.parameters.planning import plan_system
 from streamkern.sources import Block, Reader, Segment, Shard, Source
 from streamkern.statistics import Statistic
 from streamkern.statistics.declared_sums import maximum, merged_by, minimum, total

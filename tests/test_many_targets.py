@@ -9,7 +9,7 @@ from rows_read import python
 from tolerances import assert_close
 
 from streamkern import RandomFeatureRidge
-from streamkern.parameters.plan import plan_system
+from streamkern.parameters.planning import plan_system
 from streamkern.sources import ArraySource
 
 ALPHAS = np.geomspace(1e-1, 1e4, 10)

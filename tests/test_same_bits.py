@@ -18,7 +18,7 @@ import streamkern
 from streamkern.features import FAMILIES
 from streamkern.parameters import chunking
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import plan_here
+from streamkern.parameters.planning import plan_here
 from streamkern.runtime.events import observed
 from streamkern.runtime.resources import current_client
 

@@ -18,7 +18,7 @@ from streamkern.registry import more_options
 if TYPE_CHECKING:
     from streamkern.cli.console import Console
     from streamkern.models.fitted_model import FittedModel
-    from streamkern.parameters.plan import Job
+    from streamkern.parameters.planning import Job
     from streamkern.parameters.template import Template
     from streamkern.sources.base import Opened
     from streamkern.sources.columns import Columns

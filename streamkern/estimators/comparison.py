@@ -21,7 +21,7 @@ from streamkern.kernels import Kernel, ShiftInvariantKernel, length_scale_of
 from streamkern.models.scoring import scored
 from streamkern.parameters.parameters import Parameters, first_kernel_of
 from streamkern.parameters.penalty_options import PenaltyOptions
-from streamkern.parameters.plan import plan_here
+from streamkern.parameters.planning import plan_here
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.solution import are_below
 from streamkern.sources import ArraySource, Source

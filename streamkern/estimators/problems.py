@@ -19,7 +19,7 @@ from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import with_seconds
 from streamkern.parameters.footprint import solve_bytes
 from streamkern.parameters.parameters import AUTO, Parameters
-from streamkern.parameters.plan import Job, tell_of_plan
+from streamkern.parameters.planning import Job, tell_of_plan
 from streamkern.parameters.template import Template
 from streamkern.passes.fit_context import FitContext
 from streamkern.registry import extension, installed

@@ -8,7 +8,7 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.features.metric import check_kernel_in_metric, learning_of
 from streamkern.kernels import Kernel, Linear
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
-from streamkern.parameters.plan import plan_here
+from streamkern.parameters.planning import plan_here
 from streamkern.passes.fit_context import FitContext
 from streamkern.passes.fold_rules import column_folds, placed_folds
 from streamkern.sources import Source

@@ -11,7 +11,8 @@ from streamkern.engine.reduction import PassResult, accumulate
 from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.penalty_options import PenaltyOptions
-from streamkern.parameters.plan import Plan, plan_here
+from streamkern.parameters.plan import Plan
+from streamkern.parameters.planning import plan_here
 from streamkern.parameters.template import Template
 from streamkern.sources import Shard, Source
 from streamkern.statistics.folds import PlacedFolds

@@ -19,7 +19,7 @@ from streamkern.engine.task_stream import map_shards
 from streamkern.errors import CheckpointError, DataError, IncompletePassError
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.parameters.plan import plan_system
+from streamkern.parameters.planning import plan_system
 from streamkern.runtime import events
 from streamkern.runtime.events import observed
 from streamkern.sources import Block, Shard

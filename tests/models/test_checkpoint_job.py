@@ -20,7 +20,7 @@ from streamkern.features import random_fourier
 from streamkern.features.projection import Frequencies
 from streamkern.kernels import Gaussian
 from streamkern.parameters.footprint import Footprint
-from streamkern.parameters.plan import plan_system
+from streamkern.parameters.planning import plan_system
 from streamkern.passes import checkpoint_job
 from streamkern.registry import extension
 from streamkern.sources.shard_reader import HDF5Reader
@@ -125,7 +125,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(  # noqa: PLR0917  fixtures and 
 def test_whatever_reads_twice_goes_on(data, tmp_path, stopping, monkeypatch, what):
     if what == "strips":
         monkeypatch.setattr(triangle, "PANEL", 4)
-        monkeypatch.setattr("streamkern.parameters.plan._STRIPS", (2,))
+        monkeypatch.setattr("streamkern.parameters.planning._STRIPS", (2,))
 
     def made(**options):
         way, method = {

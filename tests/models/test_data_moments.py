@@ -22,7 +22,7 @@ from streamkern.errors import (
     StreamkernWarning,
 )
 from streamkern.kernels import Gaussian, Laplacian
-from streamkern.parameters.plan import plan_system
+from streamkern.parameters.planning import plan_system
 from streamkern.runtime.resources import Resources
 from streamkern.sources import ArraySource
 from streamkern.statistics import RowFolds
@@ -303,7 +303,7 @@ def test_rows_too_many_to_be_known_again_are_refused_before_they_are_read(monkey
     X, y = np.zeros((1_000_000, 1), dtype=np.float32), np.zeros(1_000_000)
     enough = plan_system(ArraySource(X, y), D, precision="double", n_workers=0, n_threads=1)
     allowed = Resources(0, 1, enough.worker_bytes + 1)
-    monkeypatch.setattr("streamkern.parameters.plan.current_resources", lambda: allowed)
+    monkeypatch.setattr("streamkern.parameters.planning.current_resources", lambda: allowed)
     with pytest.raises(
         InsufficientMemoryError, match=r"an index of 1,000,000 rows need .* or rows"
     ):

@@ -8,7 +8,7 @@ from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import plan_here
+from streamkern.parameters.planning import plan_here
 from streamkern.sources import ArraySource
 
 N, P, D = 700, 3, 32

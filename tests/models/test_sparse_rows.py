@@ -16,7 +16,7 @@ from streamkern import RandomFeatureClassifier, RandomFeatureRidge, RandomFourie
 from streamkern.errors import DataError
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import plan_fit
+from streamkern.parameters.planning import plan_fit
 from streamkern.sources import as_source
 
 RNG = np.random.default_rng(0)

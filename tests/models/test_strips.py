@@ -8,8 +8,8 @@ import streamkern
 from streamkern.errors import InsufficientMemoryError, ParameterError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.parameters import plan as planning
-from streamkern.parameters.plan import plan_system
+from streamkern.parameters import planning
+from streamkern.parameters.planning import plan_system
 from streamkern.passes import fit_context
 from streamkern.runtime.resources import Resources
 from streamkern.sources import ArraySource

@@ -10,10 +10,9 @@ from rows_read import python
 from streamkern.errors import InsufficientMemoryError
 from streamkern.features import LEVELS
 from streamkern.parameters import cost_estimate
-from streamkern.parameters import plan as planning
 from streamkern.parameters.footprint import Footprint, solve_bytes
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import plan_fit, plan_system
+from streamkern.parameters.planning import plan_fit, plan_system
 from streamkern.registry import extension
 from streamkern.runtime.memory import in_words
 from streamkern.sources import ArraySource
@@ -66,7 +65,9 @@ def machine(monkeypatch):
 
     def set_up(cores, free):
         monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(cores)), raising=False)
-        monkeypatch.setattr(planning, "available_bytes", lambda n=1: free // n)
+        for module in ("plan", "planning"):
+            name = f"streamkern.parameters.{module}.available_bytes"
+            monkeypatch.setattr(name, lambda n=1: free // n)
 
     set_up(8, 512 * GB)
     return set_up

@@ -30,7 +30,7 @@ from streamkern.models.fitted_model import (
 )
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import Job
+from streamkern.parameters.planning import Job
 from streamkern.predict.stored_predictor import restored_predictor
 from streamkern.sources.columns import Columns, columns_of
 from streamkern.storage.codec import Kind, map_card

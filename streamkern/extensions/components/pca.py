@@ -59,7 +59,7 @@ def pca(console: Console, **options: Any) -> None:
         principal_components,
     )
     from streamkern.models.data_moments import load_moments
-    from streamkern.parameters.plan import Job
+    from streamkern.parameters.planning import Job
     from streamkern.storage.codec import MOMENTS, kind_of
 
     wanted = checked_number(_number(options["components"]))

@@ -13,7 +13,7 @@ from streamkern.extensions.growing.moments_merge import changed
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.fit_report import with_seconds
-from streamkern.parameters.plan import plan_here
+from streamkern.parameters.planning import plan_here
 from streamkern.parameters.template import check_targets
 from streamkern.passes.column_summary import check_rows
 from streamkern.passes.fit_context import FitContext

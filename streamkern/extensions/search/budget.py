@@ -14,7 +14,8 @@ from streamkern.extensions.search.settings import ADDED
 from streamkern.parameters.cost_estimate import AT_LANDMARKS, fit_seconds
 from streamkern.parameters.fit_options import DIRECT_COMPONENTS, FitOptions, has_few_rows
 from streamkern.parameters.parameters import AUTO, Parameters
-from streamkern.parameters.plan import Plan, plan_here
+from streamkern.parameters.plan import Plan
+from streamkern.parameters.planning import plan_here
 from streamkern.runtime.resources import current_resources
 from streamkern.sources import Source
 

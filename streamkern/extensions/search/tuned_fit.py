@@ -39,7 +39,7 @@ from streamkern.models.fitted_model import described_kernel
 from streamkern.parameters.fit_options import FitOptions, large_sample
 from streamkern.parameters.fit_report import ISOTROPIC
 from streamkern.parameters.parameters import AUTO, Parameters, first_kernel_of
-from streamkern.parameters.plan import Job, plan_here, tell_of_plan
+from streamkern.parameters.planning import Job, plan_here, tell_of_plan
 from streamkern.passes.column_summary import ColumnSummary, block_of
 from streamkern.passes.fit_context import FitContext
 from streamkern.runtime.events import tell_of_job

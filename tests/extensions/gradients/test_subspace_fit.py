@@ -494,7 +494,9 @@ def test_searches_and_memory_that_is_short_are_planned_with_gradients(monkeypatc
     found = job.plan(source)
     assert found.solves_by_passes
     assert found.client_bytes < 8 << 30
-    monkeypatch.setattr("streamkern.parameters.plan.available_bytes", lambda *_: 4 << 30)
+    for module in ("plan", "planning"):
+        name = f"streamkern.parameters.{module}.available_bytes"
+        monkeypatch.setattr(name, lambda *_: 4 << 30)
     for solver, by_passes in (("auto", True), ("direct", False)):
         job = Regression().job(ridge(n_components=8000, solver=solver)._parameters())
         assert job.plan(source).solves_by_passes == by_passes

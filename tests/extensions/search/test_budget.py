@@ -27,7 +27,7 @@ from streamkern.extensions.search.tuned_fit import SearchedFit
 from streamkern.features import Standardizer
 from streamkern.parameters.cost_estimate import fit_flops, fit_seconds, solve_flops
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import plan_here
+from streamkern.parameters.planning import plan_here
 from streamkern.runtime.events import observed
 from streamkern.sources import as_source
 

@@ -16,7 +16,7 @@ from servers import KEY, SECRET, late_proxy, web_server, web_server_without_rang
 from streamkern import open_hdf5
 from streamkern.errors import DataError, ParameterError
 from streamkern.extensions.stores import files_at_urls, requests
-from streamkern.parameters.plan import plan_system
+from streamkern.parameters.planning import plan_system
 from streamkern.sources import Shard
 
 
