@@ -45,7 +45,7 @@ def fit(console: Console, **options: Any) -> None:
     problem, template = shared.problem_of(options), template_of(like)
     job, labels = problem.job(given, template), problem.reads_labels
     with prepared(console, options, job, template, labels=labels) as source:
-        keep_moments = bool(options.get("report"))
+        keep_moments = bool(options.get("report")) and problem.is_squared
         how: Any = {"checkpoint": options["checkpoint"], "keep_moments": keep_moments}
         model = problem.fit(given, (source, None, None), template=template, **how)
         save_model(console, model, options, source)

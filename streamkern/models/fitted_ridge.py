@@ -37,7 +37,7 @@ from streamkern.models.report_rows import error_tables
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import Parameters
 from streamkern.predict.deviation import Deviation
-from streamkern.predict.evaluation import PredictionErrors
+from streamkern.predict.evaluation import FoldPredictors, PredictionErrors
 from streamkern.predict.intervals import Interval, Intervals
 from streamkern.predict.predictor import Predictor
 from streamkern.predict.stored_predictor import restored_predictor
@@ -92,6 +92,8 @@ class FittedRidge(FittedModel):
     growing: DataMoments | None = None
     support_rows: SupportRows | None = None  # where there is a sample of dense rows
     intervals: Intervals | None = None  # of a fit to rows that held some out
+    # What predicts rows without their fold, of losses whose sums are not kept; in no file.
+    unseen: FoldPredictors | None = None
 
     encoding: ClassVar[TargetEncoding] = NUMBERS
     deciding: ClassVar[dict[str, Any]] = {}  # options that decide what rows become, beside these

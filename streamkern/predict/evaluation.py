@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,11 @@ class FoldPredictors:
 
     rule: Folds
     predictors: Mapping[int, Predictor]
+
+    def with_link(self, link: str) -> "FoldPredictors":
+        """Return the same predictors, with another link."""
+        found = self.predictors.items()
+        return FoldPredictors(self.rule, {k: replace(each, link=link) for k, each in found})
 
     def predictions(self, block: Block) -> Iterator[tuple[Block, Floats]]:
         """Yield the rows of every fold with predictions (n, q) by the model without it."""

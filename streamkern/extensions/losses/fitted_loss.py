@@ -13,8 +13,9 @@ from streamkern.extensions.losses import KINDS
 from streamkern.extensions.losses.exposed_rows import ExposedRows
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.loss_errors import LossErrors
-from streamkern.extensions.losses.loss_names import losses_of, name_of, restored_loss
+from streamkern.extensions.losses.loss_names import link_of, losses_of, name_of, restored_loss
 from streamkern.extensions.losses.reweighted_fit import reweighted_fit
+from streamkern.extensions.losses.robust_losses import Quantile
 from streamkern.models import scoring
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.report_rows import Row, model_rows
@@ -164,10 +165,16 @@ class FittedLoss(FittedRidge):
         return name_of(self.losses)
 
     @property
+    def quantiles(self) -> list[float]:
+        """The levels of the quantiles that are predicted, none of other losses."""
+        return [each.level for each in self.losses if isinstance(each, Quantile)]
+
+    @property
     def linked(self) -> Self:
         """The model with predictions of means, or of quantiles in order."""
-        link = "sorted" if len(self.losses) > 1 else self.losses[0].link
-        return replace(self, predictor=replace(self.predictor, link=link))
+        link = link_of(self.losses)
+        predictor, unseen = replace(self.predictor, link=link), self.unseen
+        return replace(self, predictor=predictor, unseen=unseen and unseen.with_link(link))
 
     @property
     def normal_equations(self) -> NormalEquations:

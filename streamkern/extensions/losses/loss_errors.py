@@ -77,6 +77,11 @@ class LossErrors(PredictionErrors):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where((of_best > 0) & varies, 1.0 - lost / of_best, 0.0)
 
+    @property
+    def score(self) -> float:
+        """The mean of `d2`, as scikit-learn's score of a regression with another loss."""
+        return float(np.mean(self.d2))
+
     def figures(self) -> dict[str, Any]:
         """Return what is said of the losses, numbers for one and lists for several."""
         name, factor = self.losses[0].figure

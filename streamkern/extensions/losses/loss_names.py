@@ -46,6 +46,12 @@ def name_of(losses: Sequence[Loss]) -> str:
     return ",".join([first, *(each.partition(":")[2] for each in others)])
 
 
+def link_of(losses: Sequence[Loss]) -> str:
+    """Return the link of what is predicted: of several quantiles, they are put in order."""
+    first, *others = losses
+    return "sorted" if others and not first.is_joint else first.link
+
+
 def restored_loss(described: dict[str, Any]) -> Loss:
     """Return the loss that `Loss.as_dict` described; KeyError or TypeError if nothing did."""
     given = dict(described)

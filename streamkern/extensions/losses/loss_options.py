@@ -44,7 +44,6 @@ def problem(options: dict[str, Any], moments: Any) -> "LossRegression | None":  
             KINDS, "is for counts, amounts and quantiles, by --loss; name one, or leave it out."
         )
         return None
-    refuse_given(("report",), "is a page of least squares; leave it out, and use `evaluate`.")
     from streamkern.extensions.losses.fitted_loss import LossRegression
     from streamkern.extensions.losses.loss_names import losses_of
 

@@ -17,7 +17,7 @@ from streamkern.extensions.losses.exponential_families import Multinomial
 from streamkern.extensions.losses.exposed_rows import ExposedRows
 from streamkern.extensions.losses.loss import Loss
 from streamkern.extensions.losses.loss_errors import LossErrors, as_told
-from streamkern.extensions.losses.loss_names import LOG_LOSSES, name_of
+from streamkern.extensions.losses.loss_names import LOG_LOSSES, link_of, name_of
 from streamkern.extensions.losses.newton_steps import Penalty, Steps, share_of_sample
 from streamkern.extensions.losses.working_rows import WorkingRows
 from streamkern.fitting.draw_features import draw_features
@@ -190,21 +190,22 @@ def _result(every: list[Steps], context: FitContext, parameters: Parameters) -> 
     ridges = [steps.close(parameters) for steps in every]
     are_classes = q > 1 and first.rows.are_signs
     losses = [Multinomial() if are_classes else steps.rows.loss.plain for steps in every]
-    loss = losses[0]
-    linear = _together([ridge.predictor for ridge in ridges], loss.link)
+    link = link_of(losses)
+    linear = _together([ridge.predictor for ridge in ridges], link)
     empty = LossErrors(
         q,
         losses=tuple(losses),
-        link=loss.link,
+        link=link,
         constants=tuple(steps.constant for steps in every),
         columns=tuple(steps.rows.column for steps in every),
         are_signs=first.rows.are_signs,
     )
-    measured = [Evaluation(linear, empty)]
+    measured, unseen = [Evaluation(linear, empty)], None
     if first.unseen is not None:
-        unseen = [steps.unseen.predictors for steps in every]
-        without = {k: _together([each[k] for each in unseen], loss.link) for k in unseen[0]}
-        measured.append(Evaluation(FoldPredictors(first.unseen.rule, without), empty))
+        of_folds = [steps.unseen.predictors for steps in every]
+        without = {k: _together([each[k] for each in of_folds], link) for k in of_folds[0]}
+        unseen = FoldPredictors(first.unseen.rule, without)
+        measured.append(Evaluation(unseen, empty))
     passed = context.read(Composite(*measured), "losses")
     own, *held = (part.measures[0] for part in passed.statistic.parts)
     alphas = np.array([steps.penalty.last for steps in every])
@@ -236,6 +237,7 @@ def _result(every: list[Steps], context: FitContext, parameters: Parameters) -> 
     outcome = replace(ridges[0].outcome, alpha=report["alpha"], cv_rmse=report["cv_rmse"])
     known: Any = {"penalty_curve": curve} if q == 1 else dict.fromkeys(_OF_ONE)
     how: Any = {"predictor": replace(linear, link="identity"), "report": report, "outcome": outcome}
+    how["unseen"] = unseen and unseen.with_link("identity")
     return replace(ridges[0], moments=None, **how, **known)
 
 

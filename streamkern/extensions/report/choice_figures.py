@@ -63,7 +63,17 @@ def penalty_curve(model: FittedRidge) -> Curve | None:
         if model.parameters.one_standard_error and not several:
             threshold = float(np.sqrt((scores + errors)[np.argmin(scores)]))
     own = np.sqrt(curve.scores / curve.scale) if several else None
-    return Curve(curve.criterion, curve.alphas, values, chosen, spread, folds, own, threshold)
+    is_squared = model.report.get("loss", "squared") == "squared"
+    return Curve(
+        curve.criterion if is_squared else "newton",
+        curve.alphas,
+        values,
+        chosen,
+        spread,
+        folds,
+        own,
+        threshold,
+    )
 
 
 def _curve_of(model: FittedRidge) -> PenaltyCurve | None:
@@ -125,7 +135,8 @@ def _sizes(found: dict[str, Any], chosen: int) -> Curve:
 _MEAN, _TIMES = 1.1, 2.0
 _ERROR = "Error on rows left out, in sd of y"
 # The label of the axis of what is no such error.
-_LABELS = {"gcv": "√robust GCV, in sd of y", "evidence": "Log evidence"}
+_NEWTON = "Error of Newton's step on rows left out"
+_LABELS = {"gcv": "√robust GCV, in sd of y", "evidence": "Log evidence", "newton": _NEWTON}
 
 
 def penalty_figure(curve: Curve, names: list[str]) -> Figure:
@@ -133,7 +144,8 @@ def penalty_figure(curve: Curve, names: list[str]) -> Figure:
     several, is_evidence = curve.targets is not None, curve.criterion == "evidence"
     drawn = curve.values[None] if curve.targets is None else curve.targets.T[: pictures.MOST_LINES]
     folds = [] if curve.folds is None or several else list(curve.folds)
-    label, words = _LABELS.get(curve.criterion, _ERROR), CRITERIA[curve.criterion]
+    label = _LABELS.get(curve.criterion, _ERROR)
+    words = CRITERIA.get(curve.criterion, "the error of working targets, of rows left out by fold")
     caption = words[0].upper() + words[1:]
 
     def draw(axes: Any) -> None:
@@ -163,7 +175,7 @@ def penalty_figure(curve: Curve, names: list[str]) -> Figure:
     if folds:
         caption += f"; thin lines are its {len(folds)} folds, the band one standard error"
     caption += ". A mark is what was chosen."
-    if not is_evidence:
+    if not (is_evidence or curve.criterion == "newton"):
         caption += " An error of 1 is that of predicting the mean."
     if curve.criterion == "cv" and curve.folds is None:
         caption += " The errors of single folds are known to the fit alone, not to its model file."

@@ -20,6 +20,7 @@ from streamkern.extensions.report import (
     choice_figures,
     class_figures,
     input_effects,
+    loss_figures,
     prediction_figures,
 )
 from streamkern.extensions.report.importance import held_out_importance
@@ -89,19 +90,14 @@ def write_report(
     """
     fitted = fitted_model(model, "a report is")
     check_output(path, force=force)
-    if (loss := getattr(fitted, "loss", "squared")) != "squared":
-        raise ParameterError(
-            f"a page is of least squares, but the loss is {loss}; `report_`, `streamkern show` and "
-            f"`evaluate` tell of it."
-        )
     source, found = None, None
-    is_classifier = hasattr(fitted, "rule")
     if X is not None:
         source = fitted.source(*rows_of(model, X, y, sample_weight), as_fitted=True)
         check_output(path, force=force, inputs=source.paths)
+        _check_held_out(fitted, source)
         found = validated(fitted, source)
     values = _page(fitted, found) | {
-        "title": title or f"Kernel {'classification' if is_classifier else 'ridge regression'}",
+        "title": title or _title(fitted),
         "rows_were_read": source is not None,
         "command": command or _constructor(fitted),
         "written": datetime.now(UTC),
@@ -114,11 +110,37 @@ def write_report(
         temporary.write_text(html, encoding="utf-8")
 
 
+def _title(model: Any) -> str:
+    if hasattr(model, "losses"):
+        return f"Kernel regression with the loss {model.loss}"
+    return f"Kernel {'classification' if hasattr(model, 'rule') else 'ridge regression'}"
+
+
+def _check_held_out(model: Any, source: Any) -> None:
+    """Raise ParameterError if rows of another loss cannot be predicted without their fold."""
+    kind = getattr(model, "exposed_by", "")
+    if kind and kind not in source.describe():
+        raise ParameterError(
+            f"the rows of the fit had an {kind}, which cannot be given here; write the page by "
+            f"`streamkern fit --{kind} --report`, or without rows."
+        )
+    if model.ridge.unseen is None and model.report.get("loss", "squared") != "squared":
+        raise ParameterError(
+            f"what the loss {model.report['loss']} is on rows held out is known to the fit alone; "
+            f"write the page of the model that was fitted, or without rows."
+        )
+
+
 def _page(model: Any, found: Validation | None) -> dict[str, Any]:
     """Return what the page shows; of a classifier, its ridge gives the scores."""
     report, ridge = model.report, model.ridge  # that of a classifier says how it is calibrated
     is_classifier = hasattr(model, "rule")
-    tiles = _class_tiles(found) if is_classifier else _target_tiles(ridge, found)
+    if hasattr(model, "losses"):
+        tiles, section = loss_figures.loss_tiles(model), loss_figures.loss_section(model, found)
+    elif is_classifier:
+        tiles, section = _class_tiles(found), _class_section(found)
+    else:
+        tiles, section = _target_tiles(ridge, found), _target_section(ridge, found)
     took = seconds(report["seconds"]["total"])
     tiles.append(("Time of the fit", took, f"{number(report['rows_per_second'], 3)} rows/s"))
     peak, planned = report["peak_worker_bytes"], report["projected_worker_bytes"]
@@ -127,12 +149,13 @@ def _page(model: Any, found: Validation | None) -> dict[str, Any]:
         "lead": _lead(report),
         "note": report.get("note"),
         "is_classifier": is_classifier,
+        "loss": report.get("loss", "squared"),
         "by_fold": found is not None and found.by_fold,
         "n_held_out": "" if found is None else counted(found.n_rows, "row"),
         "tiles": tiles,
         "fitted": _fitted_rows(ridge, report),
         "recipe": ridge.columns.recipe.in_words() if ridge.columns.recipe else [],
-        **(_class_section(found) if is_classifier else _target_section(ridge, found)),
+        **section,
         "inputs": _input_figures(model, found),
         "maps": [] if is_classifier else prediction_figures.field_maps(ridge),
         "choices": _choices(ridge),
@@ -167,12 +190,18 @@ def _lead(report: FitReport) -> str:
 
 
 def _fitted_rows(model: FittedRidge, report: FitReport) -> list[report_rows.Row]:
+    loss = report.get("loss", "squared")
     known = np.isfinite(np.atleast_1d(np.asarray(report["noise"], dtype=float))).all()
     return [
+        *([("loss", loss)] * (loss != "squared")),
         *report_rows.fit_rows(report, number),
         ("feature map", f"{report['feature_map']}, seed {model.parameters.random_state}"),
         ("data", report_rows.data_words(report["data"])),
-        *([("standard deviation of the noise", number(report["noise"]))] if known else []),
+        *(
+            [("standard deviation of the noise", number(report["noise"]))]
+            if known and loss == "squared"
+            else []
+        ),
         ("precision floor of alpha", number(report["precision_floor"])),
     ]
 

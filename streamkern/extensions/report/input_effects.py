@@ -30,11 +30,17 @@ def shown_targets(model: Any) -> list[str]:
     return [shortened(printable(name)) for name in model.columns.target_names or unnamed]
 
 
+def shown_target(model: Any) -> str:
+    """Return the name of the only target, which may have several quantiles."""
+    return shown_targets(model)[0]
+
+
 def importance_figure(model: Any, falls: Floats, rows: str) -> Figure:
     """Draw by how much the score falls on some `rows` where each column is shuffled, (c,)."""
     order = np.argsort(-falls, kind="stable")[:_MOST_BARS].tolist()
     names = [printable(name) for name, _ in model.columns.table]
-    score = "accuracy" if hasattr(model, "rule") else "R²"
+    others = "R²" if not hasattr(model, "losses") else "explained part of the loss"
+    score = "accuracy" if hasattr(model, "rule") else others
     caption = (
         f"How much the {score} falls on {rows} where the values of one column are shuffled among "
         f"the rows. Of two columns that tell the same, each may seem to matter little."
@@ -149,6 +155,9 @@ def dependence_figure(model: Any, sample: RowSample, inputs: Sequence[int]) -> F
         targets = classes[1:] if len(classes) == 2 else classes
         y_label = f"Probability of {targets[0] if len(classes) == 2 else 'classes'}"
     several = len(targets) > 1
+    if levels := getattr(model, "quantiles", []):
+        y_label = f"Predicted quantiles of {targets[0]}"
+        targets = [f"{level:g}" for level in levels]
     if several and not y_label:  # targets have units of their own
         spread = np.ptp(means, axis=0)
         means = (means - means.mean(axis=0)) / np.where(spread > 0, spread, 1.0)

@@ -22,7 +22,7 @@ ROWS_A_MEAN = 30
 # The height of a picture that is about as tall as wide, in inches.
 SQUARE = 4.0
 # 95% of what chance does lies within so many standard errors.
-_CHANCE = 1.96
+CHANCE = 1.96
 # Cells along an input of a map, and features of which deviations are drawn at the most: they take
 # D^3 operations.
 _CELLS, _MOST_COMPONENTS = 60, 4096
@@ -103,7 +103,7 @@ def interval_figure(standardized: Floats, names: Sequence[str]) -> Figure:
     """Draw by how much more or fewer rows lie in intervals than these claim."""
     claimed, n_rows = np.array(LEVELS), len(standardized)
     apart = 100.0 * (coverage(standardized)[:, : pictures.MOST_LINES] - claimed[:, None])
-    by_chance = 100.0 * (_CHANCE * np.sqrt(claimed * (1.0 - claimed) / n_rows))
+    by_chance = 100.0 * (CHANCE * np.sqrt(claimed * (1.0 - claimed) / n_rows))
     far = max(5.0, 1.15 * float(np.abs(apart).max()), float(by_chance.max()))
 
     def draw(axes: Any) -> None:
@@ -148,7 +148,8 @@ def field_maps(model: FittedRidge) -> list[Figure]:
     ranges = model.columns.input_range or []
     if len(ranges) != 2 or model.predictor.n_targets != 1 or any(a == b for a, b in ranges):
         return []
-    has_std = model.equations is not None and len(model.predictor.coef) <= _MOST_COMPONENTS
+    has_std = model.report.get("dispersion", 1.0) is not None and model.equations is not None
+    has_std &= len(model.predictor.coef) <= _MOST_COMPONENTS
     # The middles of pictures.cells.
     middles = [np.linspace(a, b, 2 * _CELLS + 1)[1::2] for a, b in ranges]
     rows = np.stack(np.meshgrid(*middles, indexing="ij"), axis=-1).reshape(-1, 2)

@@ -12,6 +12,7 @@ import numpy as np
 
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import compute, compute_all, delayed, scatter
+from streamkern.errors import DataError
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, checked_shape, rounded_as_in_fit, scored
@@ -100,10 +101,16 @@ class Validation(NamedTuple):
     standardized: Floats
     sample: RowSample
     predictor: Predictor | FoldPredictors  # of rows without their fold, or of all that were fitted
+    # Of other losses: of the sample, predictions (m, f) and targets (m,), and both in bins.
+    predicted: Any = None
+    actual: Any = None
+    pairs: Any = None
 
 
 def validated(model: Any, source: Source) -> Validation | None:
     """Predict rows by models fitted without them, None if none can be; DataError for other rows."""
+    if model.ridge.unseen is not None:
+        return _as_kept(model, source)
     checked_shape(model.ridge.predictor, source)
     if isinstance(model, FittedRidge):  # errors are compared with those that the moments tell
         model = replace(model, predictor=model.predictor.linear)
@@ -131,6 +138,43 @@ def pair_counts(model: FittedRidge, rmse: Floats) -> PairCounts:
 def _has_places(folds: FoldStatistics, n_rows: int) -> bool:
     """Say whether the fold of every row is known, as after one pass over them."""
     return not isinstance(folds.rule, ListedFolds) or len(folds.rule.folds) == n_rows
+
+
+def _as_kept(model: Any, source: Source) -> Validation:
+    """Predict rows by the models without their fold that the fit of another loss has kept."""
+    ridge, unseen, measure = model.ridge, model.ridge.unseen, model.measure(as_fitted=True)
+    are_classes = not isinstance(measure, PredictionErrors)
+    measures = [*([PredictionErrors(ridge.predictor.n_targets)] * are_classes), measure]
+    sampled = RowSample(_SAMPLE_ROWS, ridge.parameters.random_state)
+    skip, row_bytes = ridge.parameters.skips_bad_rows, 8 * len(ridge.predictor.coef)
+    both = Composite(Evaluation(unseen, *measures), sampled)
+    _, found, _ = scored(source, both, both, row_bytes, "report", skip)
+    evaluation, sample = found.parts
+    errors, measure = evaluation.measures[0], evaluation.measures[-1]
+    _check_losses(model.report, measure.figures())
+    facts = errors.n_rows, errors.rmse, errors.r2, measure, np.empty((0, 1)), sample, unseen
+    if are_classes:
+        return Validation(True, *facts)
+    rows, predictions = zip(*unseen.predictions(block_of(sample)), strict=True)
+    predicted = np.concatenate(predictions)[:, :MOST_TARGETS]
+    actual = np.concatenate([each.y[:, 0] for each in rows])
+    many = np.broadcast_to(actual[:, None], predicted.shape)
+    rmse = np.sqrt(np.square(many - predicted).mean(axis=0))
+    pairs = PairCounts.about(many.mean(axis=0), many.std(axis=0), rmse)
+    pairs.add(Block(many[:, :0], many, 0), predicted)
+    return Validation(True, *facts, predicted, actual, pairs)
+
+
+def _check_losses(report: Any, found: dict[str, Any]) -> None:
+    """Raise DataError unless rows lose what those of the fit did without their fold."""
+    name = next(each for each in found if f"cv_{each}" in report)
+    said, known = np.ravel(found[name]), np.ravel(report[f"cv_{name}"])
+    if not np.allclose(said, known, rtol=1e-3, atol=1e-12):
+        raise DataError(
+            f"these are not the rows that the model was fitted on, whose {name.replace('_', ' ')} "
+            f"without their fold was {known[0]:.5g}, but of these it is {said[0]:.5g}; give the "
+            f"rows and weights of the fit, or evaluate other rows."
+        )
 
 
 def _by_fold(model: Any, source: Source, folds: Any) -> Validation:
