@@ -99,7 +99,7 @@ class Problem(ABC):
         if keep_moments and not self.is_squared:
             raise ParameterError(
                 "sums of another loss than the squared one are weighted by the coefficients that "
-                "they were made at, and are not kept; leave keep_moments (--report) out."
+                "they were made at, and are not kept; leave keep_moments out."
             )
         parameters = self.prepared(parameters)
         job, source = self.job(parameters, template), self.source(rows, parameters, template)

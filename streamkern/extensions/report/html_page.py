@@ -63,11 +63,12 @@ def write_report(
     """Write what a model was fitted on, how, and how well it does, as one HTML file.
 
     With the rows, they are read once more: each is predicted by the model without its fold, if the
-    model was fitted with `keep_moments`; else some of them are, each by the model without it.
+    model was fitted with `keep_moments`; else some of them are, each by the model without it.  A
+    fit of another loss keeps the models without each fold.
 
     Parameters
     ----------
-    model : RandomFeatureRidge or RandomFeatureClassifier
+    model : RandomFeatureRidge, RandomFeatureRegressor or RandomFeatureClassifier
         Fitted.
     path : path
     X, y, sample_weight : optional
@@ -87,6 +88,9 @@ def write_report(
         If these are not the rows that the model was fitted on.
     ModelFileError
         If rows are given, and the model was saved without its normal equations.
+    ParameterError
+        If rows are given, and the model is of another loss and from a file, or the rows of the fit
+        had an exposure or offset, which the command alone has.
     """
     fitted = fitted_model(model, "a report is")
     check_output(path, force=force)
