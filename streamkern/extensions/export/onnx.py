@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,17 +131,12 @@ def exported(
     if rule is not None:
         total, width = _probabilities(rule, total), len(rule.classes)
         graph.facts["classes"] = json.dumps(rule.classes.as_dict()["values"])
-    elif predictor.link == "sorted" or (return_std and predictor.link != "identity"):
-        raise ParameterError(
-            f"{file[0]} is of means, or of one quantile, without deviations; leave these out, or "
-            f"export one quantile after another."
-        )
     elif predictor.link != "identity":
-        total = _or_nan(MEANS[predictor.link](total), total)
+        mean_of = partial(_in_order, q) if predictor.link == "sorted" else MEANS[predictor.link]
+        total = _or_nan(mean_of(total), total)
     given = {output: _clipped(total, predictor)}
     if return_std:
-        deviation = Deviation.of(fitted.feature_map, fitted.normal_equations)
-        given["y_std"] = _deviations(X, deviation, _PRECISIONS[predictor.precision])
+        given["y_std"] = _deviations(X, total, fitted, _PRECISIONS[predictor.precision])
     if interval is not None:
         half = _half_widths(X, given[output], fitted.interval(interval))
         given["y_lower"] = _clipped(given[output] - half, predictor)
@@ -189,8 +185,19 @@ def _or_nan(made: Any, values: Any) -> Any:
     return made + (values - values)
 
 
-def _deviations(X: Value, deviation: Deviation, dtype: Any) -> Any:
-    """Return the standard deviations (n, q) of new targets, as `Deviation` has them."""
+def _in_order(n_columns: int, values: Any) -> Any:
+    """Return the columns of every row in ascending order, by exchanges of neighbours."""
+    columns = [values.columns([j]) for j in range(n_columns)]
+    for end in range(n_columns - 1, 0, -1):
+        for j in range(end):
+            pair = columns[j : j + 2]
+            columns[j : j + 2] = np.minimum(*pair), np.maximum(*pair)
+    return values.graph("Concat", *columns, axis=1)
+
+
+def _deviations(X: Value, means: Any, fitted: Any, dtype: Any) -> Any:
+    """Return the standard deviations (n, q) of new targets, as the model's `predict` has them."""
+    deviation = Deviation.of(fitted.feature_map, fitted.normal_equations)
     inner = innermost(deviation.feature_map)
     if landmarks := isinstance(inner, LandmarkFeatures):
         kernel = inner.similarities.kernel
@@ -200,6 +207,9 @@ def _deviations(X: Value, deviation: Deviation, dtype: Any) -> Any:
     parts = list(maps.feature_parts(X, deviation.feature_map, _DOUBLE if landmarks else dtype))
     along = ((each - deviation.centre[c]) @ deviation.basis[c] for each, c in parts)
     leverages = X.graph("Sum", *along).astype(_DOUBLE) ** 2 @ deviation.weights + deviation.base
+    if hasattr(fitted, "losses"):
+        spread = fitted.losses[0].spread(means, leverages)
+        return np.sqrt(spread * fitted.report["dispersion"])
     # Of what landmarks leave out of a kernel with k(x, x) = 1.
     beside = (1.0, (parts[0][0] ** 2).sums()) if landmarks else ()
     return np.sqrt((deviation.variances(leverages, *beside) + 1.0) * deviation.noise_variance)

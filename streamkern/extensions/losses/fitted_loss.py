@@ -114,11 +114,8 @@ class LossDeviation:
     dispersion: float
 
     def standard_deviations(self, X: Any) -> Floats:
-        """Return those of rows: of a target about its mean, and what that is uncertain by."""
         means = self.predictor.predict(X).reshape(len(X), -1)
-        # Of both links, the slope of the mean is the variance of the family they are natural to.
-        slope = means if self.loss.link == "log" else means * (1.0 - means)
-        spread = self.loss.variance(means) + slope**2 * self.leverage.leverages(X)
+        spread = self.loss.spread(means, self.leverage.leverages(X))
         return np.sqrt(self.dispersion * spread).reshape(-1 if self.predictor.flat else means.shape)
 
 

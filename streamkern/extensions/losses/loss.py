@@ -81,6 +81,15 @@ class Loss(ABC):
         """Return the variances of targets over their dispersion, (n,), of an exponential family."""
         return np.full(len(means), np.nan)
 
+    def spread(self, means: Any, leverages: Any) -> Any:
+        """Return variances of new targets, (n, 1), over their dispersion.
+
+        They are about the means, and of what these are uncertain by.
+        """
+        # Of both links, the slope of the mean is the variance of the family they are natural to.
+        slope = means if self.link == "log" else means * (1.0 - means)
+        return self.variance(means) + slope**2 * leverages
+
     def begun(self, residuals: Floats, weights: Floats) -> Self:  # noqa: ARG002
         """Return the loss with the scale of residuals of a sample."""
         return self

@@ -360,19 +360,44 @@ def test_a_model_in_single_precision_has_a_file_in_it(scale, file, tmp_path):
     assert apart(model, tmp_path / file, X, None) < 1e-4
 
 
-@pytest.mark.parametrize("loss", ["poisson", "logistic", "quantile:0.3", "quantile:0.1,0.9"])
+QUANTILES = ["quantile:0.3", "quantile:0.2,0.4,0.5,0.6"]
+
+
+@pytest.mark.parametrize("loss", ["poisson", "logistic", *QUANTILES])
 def test_means_of_other_losses_are_given(loss, tmp_path):
     X, y = rows()
     wave = y[:, 0]
     y = {"logistic": wave > 50, "poisson": np.round(np.exp(wave - 50))}.get(loss, wave)
     how = {"kernel": "gaussian", "n_components": 64, "alpha": 1e-2}
     fitted = streamkern.RandomFeatureRegressor(loss, **how).fit(X, np.asarray(y, float))
+    if "," in loss:
+        assert np.any(np.diff(fitted.model_.predictor.linear.predict(X), axis=1) < 0)  # they cross
     for name in ("model.onnx", "model.c"):
-        if "," not in loss:
-            assert apart(fitted, tmp_path / name, X, "double") < 1e-5
-            continue
-        with pytest.raises(ParameterError, match="one quantile after another"):
-            apart(fitted, tmp_path / name, X, "double")
+        assert apart(fitted, tmp_path / name, X, "double") < 1e-5
+
+
+@pytest.mark.parametrize("loss", ["poisson", "logistic", "gamma", "tweedie:1.5"])
+@pytest.mark.parametrize("feature_map", ["orthogonal", "nystroem"])
+def test_deviations_of_other_losses_are_given(loss, feature_map, tmp_path):
+    X, y = rows()
+    wave = y[:, 0] - y[:, 0].mean()
+    y = {"logistic": wave > 0, "poisson": np.round(np.exp(wave))}.get(loss, np.exp(wave))
+    how = {"kernel": "gaussian", "n_components": 64, "alpha": 1e-2, "precision": "double"}
+    fitted = streamkern.RandomFeatureRegressor(loss, feature_map=feature_map, **how)
+    fitted.fit(X, np.asarray(y, float))
+    said = np.stack(fitted.predict(X, return_std=True), axis=1)
+    streamkern.to_onnx(fitted, tmp_path / "model.onnx", return_std=True)
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    np.testing.assert_allclose(np.stack(session.run(None, {"X": X}), axis=1), said, rtol=1e-6)
+    streamkern.to_c(fitted, tmp_path / "model.c", return_std=True)
+    np.testing.assert_allclose(answers_in_c(tmp_path / "model.c", X, 2), said, rtol=1e-6)
+
+
+def test_deviations_of_a_loss_that_has_none_are_refused(tmp_path):
+    X, y = rows()
+    fitted = streamkern.RandomFeatureRegressor("quantile:0.5", n_components=32).fit(X, y[:, 0])
+    with pytest.raises(ParameterError, match=r"which the loss quantile:0\.5 has none of"):
+        streamkern.to_onnx(fitted, tmp_path / "model.onnx", return_std=True)
 
 
 @pytest.mark.parametrize("edges", [[50], [49, 51]])
