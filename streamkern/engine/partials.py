@@ -34,7 +34,7 @@ class Partial(NamedTuple):
 
     def saved(self) -> dict[str, Any]:
         """Return what a checkpoint holds."""
-        saved = self._asdict()
+        saved = self._asdict() | {"shards": np.array(self.shards, dtype=np.int64)}
         if noted := saved.pop("noted"):
             text = json.dumps([[key, n] for key, n in noted.items()])
             saved["noted"] = np.frombuffer(text.encode(), np.uint8)
@@ -43,6 +43,7 @@ class Partial(NamedTuple):
     @classmethod
     def restored(cls, saved: dict[str, Any]) -> Self:
         noted = json.loads(bytes(saved.pop("noted", b"[]")))
+        saved["shards"] = tuple(map(int, saved["shards"]))
         return cls(**saved, noted=Counter({tuple(key): n for key, n in noted}))
 
     def counts(self) -> Self:

@@ -36,7 +36,7 @@ from streamkern.statistics import (
 from streamkern.statistics.folds import FoldStatistics, block_folds
 from streamkern.storage import checkpoints
 from streamkern.storage.checkpoints import SavedPass
-from streamkern.storage.plain_values import write_plain
+from streamkern.storage.plain_values import read_plain, write_plain
 
 SCHEDULERS = ["synchronous", "threads"]
 
@@ -312,6 +312,13 @@ def test_sums_of_another_machine_that_are_seen_late_are_waited_for(
     monkeypatch.setattr(SavedPass, "last_total", look)
     assert added(tmp_path, *given).statistic == found
     assert len(looks) == 3
+
+
+def test_a_file_of_sums_has_its_shards_in_one_array(tmp_path):
+    partial = partials.Partial([1.0], 5, 0, tuple(range(9000)), 7)
+    write_plain(tmp_path / "sums.h5", partial.saved())
+    assert (tmp_path / "sums.h5").stat().st_size < 100_000
+    assert partials.Partial.restored(read_plain(tmp_path / "sums.h5")).shards == partial.shards
 
 
 def test_workers_that_share_no_folder_are_told_of_it(tmp_path, monkeypatch):
