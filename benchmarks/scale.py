@@ -54,6 +54,7 @@ QUIET = {
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__GIL__ENABLED": "False",
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "10s",
     "DASK_DISTRIBUTED__ADMIN__TICK__CYCLE": "10s",
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "10",  # as streamkern's own clusters have it
     "DASK_LOGGING__DISTRIBUTED": "critical",
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONPATH": str(Path(__file__).parent),
