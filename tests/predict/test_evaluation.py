@@ -35,7 +35,7 @@ def predictors(q=2):
 
 
 def pair_counts():
-    return extension("report", "validation_pass").PairCounts
+    return extension("report", "pair_counts").PairCounts
 
 
 def bins(q=2):

@@ -78,7 +78,7 @@ def scores() -> Any:
 
 
 def bins() -> Any:
-    counts = extension("report", "validation_pass").PairCounts
+    counts = extension("report", "pair_counts").PairCounts
     return counts.about(np.zeros(2), np.ones(2), np.ones(2))
 
 

@@ -25,8 +25,9 @@ from streamkern.extensions.report import (
 )
 from streamkern.extensions.report.importance import held_out_importance
 from streamkern.extensions.report.numbers import counted, number, percent, seconds
+from streamkern.extensions.report.pair_counts import MOST_TARGETS
 from streamkern.extensions.report.pictures import Figure
-from streamkern.extensions.report.validation_pass import MOST_TARGETS, Validation, validated
+from streamkern.extensions.report.validation_pass import Validation, validated
 from streamkern.models import report_rows
 from streamkern.models.fitted_model import LIBRARIES
 from streamkern.models.fitted_ridge import FittedRidge

@@ -8,9 +8,10 @@ from streamkern._typing import Floats
 from streamkern.extensions.report import pictures
 from streamkern.extensions.report.input_effects import shown_target
 from streamkern.extensions.report.numbers import number, percent
+from streamkern.extensions.report.pair_counts import MOST_TARGETS
 from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.prediction_figures import CHANCE, SQUARE, pairs_figures
-from streamkern.extensions.report.validation_pass import MOST_TARGETS, Validation
+from streamkern.extensions.report.validation_pass import Validation
 
 # Rows are put into so many groups by what is predicted, of no fewer than so many rows.
 _GROUPS, _ROWS_A_GROUP = 10, 30

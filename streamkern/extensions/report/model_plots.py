@@ -12,9 +12,9 @@ from streamkern.extensions.report import choice_figures, input_effects
 from streamkern.extensions.report.class_figures import probability_figure
 from streamkern.extensions.report.importance import permutation_importance
 from streamkern.extensions.report.numbers import counted
+from streamkern.extensions.report.pair_counts import MOST_TARGETS, pair_counts
 from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.prediction_figures import pairs_figures
-from streamkern.extensions.report.validation_pass import MOST_TARGETS, pair_counts
 from streamkern.models.scoring import scored
 from streamkern.predict.evaluation import Evaluation, Measure
 from streamkern.sources import Source, as_source

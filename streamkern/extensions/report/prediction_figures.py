@@ -12,8 +12,8 @@ from streamkern.errors.formatting import printable
 from streamkern.extensions.report import pictures
 from streamkern.extensions.report.input_effects import shown_targets
 from streamkern.extensions.report.numbers import counted, percent, shortened
+from streamkern.extensions.report.pair_counts import PairCounts
 from streamkern.extensions.report.pictures import Figure
-from streamkern.extensions.report.validation_pass import PairCounts
 from streamkern.models.fitted_ridge import FittedRidge
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
