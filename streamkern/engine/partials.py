@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import reduce
+from functools import partial, reduce
 from itertools import count
 from typing import Any, NamedTuple, Self
 
@@ -160,10 +160,27 @@ def both(noted: Counter[Any] | None, more: Counter[Any] | None) -> Counter[Any] 
     return noted + more if noted and more else noted or more
 
 
-def save_group(options: PassOptions, number: int, partial: Partial) -> Partial:
-    if options.saved is not None and partial.statistic is not None:
-        options.saved.write_group(number, partial.saved())
-    return partial
+def save_group(options: PassOptions, number: int, sums: Partial) -> Partial:
+    if options.saved is not None and sums.statistic is not None:
+        options.saved.check_shared()
+        options.saved.write_group(number, sums.saved())
+    return sums
+
+
+def _with_saved(
+    saved: SavedPass, number: int, before: Partial | None, group: Partial, last: int
+) -> tuple[Partial | None, Partial, bool]:
+    """Return the sums of groups before one and of that one, read where they are saved.
+
+    Where a total has all of them, that takes their place, or what says that a later one has.
+    """
+    if last >= number:
+        return None, SAVED if last > number else Partial.restored(saved.read_total(last)), True
+    if group.statistic is None:
+        group = Partial.restored(saved.read_group(number))
+    if before is not None and before.statistic is None:
+        before = Partial.restored(saved.read_total(number - 1))
+    return before, group, False
 
 
 def add_group(
@@ -173,17 +190,10 @@ def add_group(
     zero, options = assignment.zero, assignment.options
     saved = options.saved
     if saved is not None:
-        for last in saved.looks():
-            if last > number:
-                return SAVED
-            with suppress(FileNotFoundError):  # what others wrote or moved is seen late
-                if last == number:
-                    return Partial.restored(saved.read_total(number))
-                if group.statistic is None:
-                    group = Partial.restored(saved.read_group(number))
-                if before is not None and before.statistic is None:
-                    before = Partial.restored(saved.read_total(number - 1))
-                break
+        find = partial(_with_saved, saved, number, before, group)
+        before, group, is_whole = saved.when_seen(find)
+        if is_whole:
+            return group
     total = group
     if before is not None:
         if options.validate is not None:

@@ -10,18 +10,21 @@ for the job and for all that the sums of a pass depend on, so that nobody takes 
 whoever else writes to the folder.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
+import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from streamkern.errors import CheckpointError, first_line, warn
+from streamkern.sources.hdf5_opening import OUTAGES
 from streamkern.storage.codec import plain
 from streamkern.storage.outputs import make_folder, replacing
 from streamkern.storage.plain_values import is_whole, read_plain, write_plain
@@ -32,8 +35,9 @@ _JOB, _LOCK = "job.json", "lock"
 _GROUP, _TOTAL = "group", "up-to"
 _DIGITS, _TOKEN = 5, 12
 # Seconds in which what one machine writes to a network is seen by others (NFS lists a folder that
-# it has seen for up to 60), and between two looks.
-_SEEN_WITHIN, _LOOK = 90.0, 1.0
+# it has seen for up to 60), and between two tries.
+_SEEN_WITHIN, _PAUSE = 90.0, 1.0
+T = TypeVar("T")
 _ANY_PASS = f"*-{'[0-9a-f]' * _TOKEN}"
 
 
@@ -54,20 +58,29 @@ class SavedPass:
         """Return the last group that is in a saved total, or -1."""
         return max(self._numbers(_TOTAL), default=-1)
 
-    def looks(self) -> Iterator[int]:
-        """Yield the last group in a saved total, again and again, until all must be seen by now.
+    def when_seen(self, read: Callable[[int], T]) -> T:
+        """Return what is read, given the last group in a saved total.
 
         A machine may keep the listing of a folder on a network for a minute, and what is listed may
-        have gone.  Raises CheckpointError then.
+        have gone: where a file is not there, it is tried again until others must be seen.  Raises
+        CheckpointError then.
         """
         end = time.monotonic() + _SEEN_WITHIN
-        while time.monotonic() < end:
-            yield self.last_total()
-            time.sleep(_LOOK)
-        raise CheckpointError(
-            f"{self.folder} lacks sums that were saved as {self.name}; give all workers one folder "
-            f"that they share, and run this again."
-        )
+        while True:
+            try:
+                return read(self.last_total())
+            except FileNotFoundError as error:
+                if time.monotonic() > end:
+                    raise CheckpointError(
+                        f"{self.folder} is not the folder of this job on {socket.gethostname()}, "
+                        f"or lacks sums of {self.name} that were saved; give all workers one "
+                        f"folder that they share with the program, and run this again."
+                    ) from error
+            time.sleep(_PAUSE)
+
+    def check_shared(self) -> None:
+        """Raise CheckpointError unless the folder is that in which the program says what it is."""
+        self.when_seen(lambda _: Path(self.folder, _JOB).stat())
 
     def holds(self, number: int) -> bool:
         """Say whether the sums of a group are saved, alone or in a total."""
@@ -97,8 +110,8 @@ class SavedPass:
         try:
             return read_plain(path)
         except CheckpointError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                raise error.__cause__ from error
+            if getattr(error.__cause__, "errno", None) in {errno.ENOENT, *OUTAGES}:
+                raise FileNotFoundError(path) from error
             raise
 
     def _path(self, kind: str, number: int) -> Path:

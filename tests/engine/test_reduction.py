@@ -1,5 +1,6 @@
 """The pass: every row once, in a fixed tree, on any scheduler, with a small graph."""
 
+import errno
 import operator
 import re
 from itertools import accumulate as accumulated
@@ -299,7 +300,7 @@ def added(folder, before, group):
 def test_sums_of_another_machine_that_are_seen_late_are_waited_for(
     tmp_path, monkeypatch, file, given, found
 ):
-    monkeypatch.setattr(checkpoints, "_LOOK", 0.01)
+    monkeypatch.setattr(checkpoints, "_PAUSE", 0.01)
     write_plain(tmp_path / "hidden", partials.Partial([0], 1, 0, (2,), 0).saved())
     usual, looks = SavedPass.last_total, []
 
@@ -322,10 +323,29 @@ def test_a_file_of_sums_has_its_shards_in_one_array(tmp_path):
 
 
 def test_workers_that_share_no_folder_are_told_of_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoints, "_LOOK", 0.01)
+    monkeypatch.setattr(checkpoints, "_PAUSE", 0.01)
     monkeypatch.setattr(checkpoints, "_SEEN_WITHIN", 0.05)
     with pytest.raises(CheckpointError, match="give all workers one folder that they share"):
         added(tmp_path, None, [3])
+    saved = SavedPass(str(tmp_path), "sums")
+    options = partials.PassOptions(1, False, 1, "job", False, None, saved)
+    with pytest.raises(CheckpointError, match="is not the folder of this job on"):
+        partials.save_group(options, 0, partials.Partial([1], 1, 0, (0,), 0))
+
+
+def test_a_handle_that_a_network_calls_stale_is_tried_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "_PAUSE", 0.01)
+    saved, tried, usual = SavedPass(str(tmp_path), "sums"), [], checkpoints.read_plain
+    saved.write_total(2, partials.Partial([0], 1, 0, (2,), 0).saved())
+
+    def read(path):
+        tried.append(path)
+        if len(tried) < 3:
+            raise CheckpointError("damaged") from OSError(errno.ESTALE, "Stale file handle")
+        return usual(path)
+
+    monkeypatch.setattr(checkpoints, "read_plain", read)
+    assert added(tmp_path, None, [3]).statistic == [0, 3]
 
 
 class Counted(Sums):
