@@ -45,10 +45,14 @@ def fit(console: Console, **options: Any) -> None:
     problem, template = shared.problem_of(options), template_of(like)
     job, labels = problem.job(given, template), problem.reads_labels
     with prepared(console, options, job, template, labels=labels) as source:
-        keep_moments = bool(options.get("report")) and problem.is_squared
+        keep_moments = bool(options.get("report"))
         how: Any = {"checkpoint": options["checkpoint"], "keep_moments": keep_moments}
         model = problem.fit(given, (source, None, None), template=template, **how)
-        save_model(console, model, options, source)
+        rows = source
+        for each in more_options("fit"):
+            if hasattr(each, "rows"):
+                rows = each.rows(options, model, rows)
+        save_model(console, model, options, rows)
     show_model(console, "Fitted", model, options["out"])
     given_more = like or options["checkpoint"] or shared.given_options(_CHOSEN)
     for_people = problem.is_squared and not (console.quiet or console.as_json or console.log_json)

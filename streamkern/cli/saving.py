@@ -11,7 +11,7 @@ import click
 
 from streamkern.cli.options import given_options
 from streamkern.errors.urls import shown, without_secrets
-from streamkern.registry import extension, more_options
+from streamkern.registry import extension
 
 if TYPE_CHECKING:
     from streamkern.cli.console import Console
@@ -35,8 +35,6 @@ def save_model(
         names = {"title": Path(out).name, "command": command_line()}
         try:
             page = extension("report", "html_page")
-            for each in more_options("evaluate") if source is not None else ():
-                source = each.rows(options, model, source)
             page.write_report(model, options["report"], source, **names, force=force)
         except BaseException:
             console.note(f"the model is saved in {out}; only the report is missing.")

@@ -143,7 +143,8 @@ keep_moments : bool
     Keep the moments as `moments_`, about 4 D^2 bytes a fold: `partial_fit` adds rows to them,
     as to those of up to 64 MB that a fit keeps anyway, and `write_report` needs no pass to
     predict rows by models that have not seen them.  Of up to 8,192 features the solver 'auto'
-    is 'direct' then, whatever it takes.
+    is 'direct' then, whatever it takes.  Of other losses no moments are kept, but what predicts
+    rows without their fold, which `write_report` needs.
 """
 _METHODS = """
 exposure, offset : array_like or Dask collection of shape (n,), optional

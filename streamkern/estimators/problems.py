@@ -96,11 +96,6 @@ class Problem(ABC):
         keep_moments: bool = False,
     ) -> Any:
         """Fit rows in two passes, and return the fitted model."""
-        if keep_moments and not self.is_squared:
-            raise ParameterError(
-                "sums of another loss than the squared one are weighted by the coefficients that "
-                "they were made at, and are not kept; leave keep_moments out."
-            )
         parameters = self.prepared(parameters)
         job, source = self.job(parameters, template), self.source(rows, parameters, template)
         if template is not None:

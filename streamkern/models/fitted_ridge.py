@@ -92,7 +92,7 @@ class FittedRidge(FittedModel):
     growing: DataMoments | None = None
     support_rows: SupportRows | None = None  # where there is a sample of dense rows
     intervals: Intervals | None = None  # of a fit to rows that held some out
-    # What predicts rows without their fold, of losses whose sums are not kept; in no file.
+    # What predicts rows without their fold, of losses that keep no moments; in no model file.
     unseen: FoldPredictors | None = None
 
     encoding: ClassVar[TargetEncoding] = NUMBERS
@@ -334,5 +334,5 @@ class FittedRidge(FittedModel):
         """Return the model without its moments, but for what `partial_fit` goes on from."""
         moments = self.moments
         if moments is None or moments.completion is not None or moments.nbytes > _MOST_GROWING:
-            return replace(self, moments=None)
+            return replace(self, moments=None, unseen=None)
         return replace(self, moments=None, growing=moments.gathered())

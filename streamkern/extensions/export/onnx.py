@@ -136,7 +136,7 @@ def exported(
         total = _or_nan(mean_of(total), total)
     given = {output: _clipped(total, predictor)}
     if return_std:
-        given["y_std"] = _deviations(X, total, fitted, _PRECISIONS[predictor.precision])
+        given["y_std"] = _deviations(X, given[output], fitted, _PRECISIONS[predictor.precision])
     if interval is not None:
         half = _half_widths(X, given[output], fitted.interval(interval))
         given["y_lower"] = _clipped(given[output] - half, predictor)

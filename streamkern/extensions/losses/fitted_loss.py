@@ -169,9 +169,7 @@ class FittedLoss(FittedRidge):
     @property
     def linked(self) -> Self:
         """The model with predictions of means, or of quantiles in order."""
-        link = link_of(self.losses)
-        predictor, unseen = replace(self.predictor, link=link), self.unseen
-        return replace(self, predictor=predictor, unseen=unseen and unseen.with_link(link))
+        return replace(self, predictor=replace(self.predictor, link=link_of(self.losses)))
 
     @property
     def normal_equations(self) -> NormalEquations:

@@ -203,9 +203,9 @@ def _result(every: list[Steps], context: FitContext, parameters: Parameters) -> 
     measured, unseen = [Evaluation(linear, empty)], None
     if first.unseen is not None:
         of_folds = [steps.unseen.predictors for steps in every]
-        without = {k: _together([each[k] for each in of_folds], link) for k in of_folds[0]}
+        without = {k: _together([each[k] for each in of_folds], "identity") for k in of_folds[0]}
         unseen = FoldPredictors(first.unseen.rule, without)
-        measured.append(Evaluation(unseen, empty))
+        measured.append(Evaluation(unseen.with_link(link), empty))
     passed = context.read(Composite(*measured), "losses")
     own, *held = (part.measures[0] for part in passed.statistic.parts)
     alphas = np.array([steps.penalty.last for steps in every])
@@ -237,8 +237,7 @@ def _result(every: list[Steps], context: FitContext, parameters: Parameters) -> 
     outcome = replace(ridges[0].outcome, alpha=report["alpha"], cv_rmse=report["cv_rmse"])
     known: Any = {"penalty_curve": curve} if q == 1 else dict.fromkeys(_OF_ONE)
     how: Any = {"predictor": replace(linear, link="identity"), "report": report, "outcome": outcome}
-    how["unseen"] = unseen and unseen.with_link("identity")
-    return replace(ridges[0], moments=None, **how, **known)
+    return replace(ridges[0], moments=None, unseen=unseen, **how, **known)
 
 
 def _dispersion(errors: LossErrors, effective_dof: Any, *, rates: bool) -> float | None:

@@ -64,8 +64,8 @@ def write_report(
     """Write what a model was fitted on, how, and how well it does, as one HTML file.
 
     With the rows, they are read once more: each is predicted by the model without its fold, if the
-    model was fitted with `keep_moments`; else some of them are, each by the model without it.  A
-    fit of another loss keeps the models without each fold.
+    model was fitted with `keep_moments`; else some of them are, each by the model without it.  Of
+    other losses it is the former alone.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ def write_report(
     ModelFileError
         If rows are given, and the model was saved without its normal equations.
     ParameterError
-        If rows are given, and the model is of another loss and from a file, or the rows of the fit
-        had an exposure or offset, which the command alone has.
+        If rows are given, and the model is of another loss and keeps no models without folds, or
+        the rows of the fit had an exposure or offset, which the command alone has.
     """
     fitted = fitted_model(model, "a report is")
     check_output(path, force=force)
@@ -127,12 +127,12 @@ def _check_held_out(model: Any, source: Any) -> None:
     if kind and kind not in source.describe():
         raise ParameterError(
             f"the rows of the fit had an {kind}, which cannot be given here; write the page by "
-            f"`streamkern fit --{kind} --report`, or without rows."
+            f"`streamkern fit --{kind} NAME --report FILE.html`, or without rows."
         )
     if model.ridge.unseen is None and model.report.get("loss", "squared") != "squared":
         raise ParameterError(
             f"what the loss {model.report['loss']} is on rows held out is known to the fit alone; "
-            f"write the page of the model that was fitted, or without rows."
+            f"fit with keep_moments=True and write the page of that model, or without rows."
         )
 
 
@@ -155,6 +155,7 @@ def _page(model: Any, found: Validation | None) -> dict[str, Any]:
         "note": report.get("note"),
         "is_classifier": is_classifier,
         "loss": report.get("loss", "squared"),
+        "of_sample": found is not None and found.of_sample is not None,
         "by_fold": found is not None and found.by_fold,
         "n_held_out": "" if found is None else counted(found.n_rows, "row"),
         "tiles": tiles,

@@ -30,9 +30,10 @@ def shown_targets(model: Any) -> list[str]:
     return [shortened(printable(name)) for name in model.columns.target_names or unnamed]
 
 
-def shown_target(model: Any) -> str:
-    """Return the name of the only target, which may have several quantiles."""
-    return shown_targets(model)[0]
+def shown_quantiles(levels: Sequence[float]) -> list[int]:
+    """Return places of a few quantiles that are drawn, from the first to the last."""
+    n_shown = min(len(levels), MOST_LINES)
+    return np.linspace(0, len(levels) - 1, n_shown).round().astype(int).tolist()
 
 
 def importance_figure(model: Any, falls: Floats, rows: str) -> Figure:
@@ -154,10 +155,10 @@ def dependence_figure(model: Any, sample: RowSample, inputs: Sequence[int]) -> F
         classes = [shortened(printable(str(each))) for each in rule.classes.as_dict()["values"]]
         targets = classes[1:] if len(classes) == 2 else classes
         y_label = f"Probability of {targets[0] if len(classes) == 2 else 'classes'}"
-    several = len(targets) > 1
     if levels := getattr(model, "quantiles", []):
-        y_label = f"Predicted quantiles of {targets[0]}"
-        targets = [f"{level:g}" for level in levels]
+        y_label, shown = f"Predicted quantiles of {targets[0]}", shown_quantiles(levels)
+        targets, means = [f"{levels[j]:g}" for j in shown], means[:, shown]
+    several = len(targets) > 1
     if several and not y_label:  # targets have units of their own
         spread = np.ptp(means, axis=0)
         means = (means - means.mean(axis=0)) / np.where(spread > 0, spread, 1.0)

@@ -6,12 +6,13 @@ import numpy as np
 
 from streamkern._typing import Floats
 from streamkern.extensions.report import pictures
-from streamkern.extensions.report.input_effects import shown_target
-from streamkern.extensions.report.numbers import number, percent
-from streamkern.extensions.report.pair_counts import MOST_TARGETS
+from streamkern.extensions.report.input_effects import shown_quantiles, shown_targets
+from streamkern.extensions.report.numbers import counted, number, percent
+from streamkern.extensions.report.pair_counts import PairCounts
 from streamkern.extensions.report.pictures import Figure
 from streamkern.extensions.report.prediction_figures import CHANCE, SQUARE, pairs_figures
-from streamkern.extensions.report.validation_pass import Validation
+from streamkern.extensions.report.validation_pass import HeldOutSample, Validation
+from streamkern.sources import Block
 
 # Rows are put into so many groups by what is predicted, of no fewer than so many rows.
 _GROUPS, _ROWS_A_GROUP = 10, 30
@@ -45,66 +46,88 @@ def loss_tiles(model: Any) -> list[tuple[str, str, str]]:
 def loss_section(model: Any, found: Validation | None) -> dict[str, Any]:
     if found is None:
         return {"held_out": [], "intervals": [], "errors": []}
-    predicted, y = found.predicted, found.actual
+    held, name = found.of_sample, shown_targets(model)[0]
+    n_rows, rows = len(held.actual), counted(len(held.actual), "row")
     if levels := model.quantiles:
-        figures = [coverage_figure(predicted, y, levels)]
-        for j, level in enumerate(levels[:MOST_TARGETS]):
-            pairs, *_ = pairs_figures(found.pairs, len(y), j, shown_target(model))
-            caption = f"If it is right, {percent(level)} of rows lie below the dashed line."
-            figures.append(pairs._replace(title=f"Quantile {level:g}", caption=caption))
+        figures = [coverage_figure(held, levels)]
+        for j in shown_quantiles(levels):
+            pairs, *_ = pairs_figures(_in_bins(held, j), n_rows, 0, name)
+            caption = (
+                f"{rows}; {percent(levels[j])} of them lie below the dashed line if it is right."
+            )
+            figures.append(pairs._replace(title=f"Quantile {levels[j]:g}", caption=caption))
     else:
-        how = {"is_log": model.predictor.link == "log"}
-        figures = [mean_figure(predicted[:, 0], y, shown_target(model), **how)]
-        figures += pairs_figures(found.pairs, len(y), 0, shown_target(model))
+        figures = [mean_figure(held, name, is_log=model.predictor.link == "log")]
+        figures += pairs_figures(_in_bins(held, 0), n_rows, 0, name)
     (_, errors), *_ = model.error_tables(found.measure.facts(flat=False))
     return {"held_out": figures, "intervals": [], "errors": errors}
 
 
-def _groups(predicted: Floats) -> list[Any]:
-    """Return places of rows in groups as large, from the least predicted to the most."""
+def _in_bins(held: HeldOutSample, j: int) -> PairCounts:
+    predicted, actual = held.predicted[:, [j]], held.actual[:, None]
+    rmse = np.sqrt(np.square(actual - predicted).mean(axis=0))
+    pairs = PairCounts.about(actual.mean(axis=0), actual.std(axis=0), rmse)
+    pairs.add(Block(actual[:, :0], actual, 0), predicted)
+    return pairs
+
+
+def _groups(predicted: Floats, weights: Floats) -> list[Any]:
+    """Return places of rows in groups of equal weight, from the least predicted to the most."""
     n_groups = max(min(_GROUPS, len(predicted) // _ROWS_A_GROUP), 1)
-    return np.array_split(np.argsort(predicted, kind="stable"), n_groups)
+    order = np.argsort(predicted, kind="stable")
+    up_to = np.cumsum(weights[order])
+    shares = np.arange(1, n_groups) / n_groups
+    ends = np.searchsorted(up_to, up_to[-1] * shares, side="right")
+    return [rows for rows in np.split(order, ends) if len(rows)]
 
 
-def mean_figure(predicted: Floats, y: Floats, name: str, *, is_log: bool) -> Figure:
-    """Draw means of targets (n,) over means of predictions (n,), of groups of rows."""
-    groups = _groups(predicted)
-    x, means = (np.array([values[rows].mean() for rows in groups]) for values in (predicted, y))
-    reach = CHANCE * np.array([y[rows].std() / np.sqrt(len(rows)) for rows in groups])
+def mean_figure(held: HeldOutSample, name: str, *, is_log: bool) -> Figure:
+    """Draw means of targets over means of predictions, of groups of rows."""
+    predicted, y, weights = held.predicted[:, 0], held.actual, held.weights
+    groups = _groups(predicted, weights)
+    x, means = (
+        np.array([np.average(values[rows], weights=weights[rows]) for rows in groups])
+        for values in (predicted, y)
+    )
+    spread = (weights[rows] * (y[rows] - mean) for rows, mean in zip(groups, means, strict=True))
+    sums = [weights[rows].sum() for rows in groups]
+    reach = CHANCE * np.sqrt([each @ each for each in spread]) / sums
 
     def draw(axes: Any) -> None:
         pictures.name_axes(axes, f"Mean of predicted {name}", f"Mean of actual {name}")
-        drawn = axes.errorbar(x, means, reach, fmt="o", color="C0", capsize=2.5)
-        axes.axline((x[0], x[0]), (x[-1], x[-1] + 1e-300), **pictures.GUIDE)
+        axes.errorbar(x, means, reach, fmt="o", color="C0", capsize=2.5, zorder=3)
+        axes.plot(x[[0, -1]], x[[0, -1]], **pictures.GUIDE)
         if is_log and np.all(means > reach) and np.all(x > 0):
             axes.set(xscale="log", yscale="log")
-        drawn.lines[0].set_zorder(3)
 
     caption = (
-        f"Rows in {len(groups)} groups by what is predicted for them; on the dashed line means are "
-        f"right. Bars are what chance does 95 times in 100."
+        f"{counted(len(y), 'row')} in {counted(len(groups), 'group')} by what is predicted for "
+        f"them; on the dashed line means are right. Bars are what chance does 95 times in 100."
     )
     return Figure("Calibration", caption, draw, SQUARE)
 
 
-def coverage_figure(predicted: Floats, y: Floats, levels: list[float]) -> Figure:
-    """Draw the share of targets (n,) up to quantiles (n, q), of groups of rows by these."""
-    shown, lines = levels[: pictures.MOST_LINES], []
-    for j in range(len(shown)):
-        groups = _groups(predicted[:, j])
-        lines.append([100.0 * np.mean(y[rows] <= predicted[rows, j]) for rows in groups])
-    most = len(lines[0])
+def coverage_figure(held: HeldOutSample, levels: list[float]) -> Figure:
+    """Draw the share of targets up to quantiles (n, f), of groups of rows by these."""
+    places, lines = shown_quantiles(levels), []
+    for j in places:
+        predicted = held.predicted[:, j]
+        below = 100.0 * (held.actual <= predicted)
+        groups = _groups(predicted, held.weights)
+        lines.append([np.average(below[rows], weights=held.weights[rows]) for rows in groups])
 
     def draw(axes: Any) -> None:
         pictures.name_axes(axes, "Group of rows, by the quantile", "% of rows up to the quantile")
-        for level, shares in zip(shown, lines, strict=True):
-            (drawn,) = axes.plot(range(1, most + 1), shares, marker="o")
-            axes.axhline(100.0 * level, **pictures.GUIDE)
-            axes.text(most + 0.3, 100.0 * level, f"{level:g}", color=drawn.get_color(), va="center")
+        for j, shares in zip(places, lines, strict=True):
+            (drawn,) = axes.plot(range(1, len(shares) + 1), shares, marker="o")
+            axes.axhline(100.0 * levels[j], **pictures.GUIDE)
+            where = len(shares) + 0.3, 100.0 * levels[j]
+            axes.text(*where, f"{levels[j]:g}", color=drawn.get_color(), va="center")
         axes.set_ylim(-2.0, 102.0)
 
+    few = f" Drawn are {len(places)} of {len(levels)} quantiles." * (len(places) < len(levels))
     caption = (
-        f"Rows in {most} groups as large, from those whose quantile is least to those where it is "
-        f"most. Dashed is the share that each quantile claims."
+        f"{counted(len(held.actual), 'row')} in groups of equal weight, from those whose quantile "
+        f"is least to those where it is most. Dashed is the share that each claims.{few}"
     )
     return Figure("Coverage", caption, draw, SQUARE)

@@ -13,7 +13,7 @@ import numpy as np
 from streamkern._typing import Array, Floats
 from streamkern.engine.scheduler import compute, compute_all, delayed, scatter
 from streamkern.errors import DataError
-from streamkern.extensions.report.pair_counts import MOST_TARGETS, PairCounts, pair_counts
+from streamkern.extensions.report.pair_counts import PairCounts, pair_counts
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, checked_shape, rounded_as_in_fit, scored
@@ -36,6 +36,16 @@ from streamkern.statistics import Composite, FoldStatistics, ListedFolds, RowSam
 _SAMPLE_ROWS = 4096
 # Folds of single precision are known to so much of their squared errors, small penalties included.
 _ROUGHLY = 0.05
+# Losses of the same rows by the same predictors, but for the rounding of sums.
+_ALIKE = 1e-9
+
+
+class HeldOutSample(NamedTuple):
+    """Means or quantiles (m, f) of rows without their fold, with targets and weights (m,)."""
+
+    predicted: Floats
+    actual: Floats
+    weights: Floats
 
 
 class Validation(NamedTuple):
@@ -53,10 +63,7 @@ class Validation(NamedTuple):
     standardized: Floats
     sample: RowSample
     predictor: Predictor | FoldPredictors  # of rows without their fold, or of all that were fitted
-    # Of other losses: of the sample, predictions (m, f) and targets (m,), and both in bins.
-    predicted: Any = None
-    actual: Any = None
-    pairs: Any = None
+    of_sample: Any = None  # `HeldOutSample` of another loss
 
 
 def validated(model: Any, source: Source) -> Validation | None:
@@ -90,7 +97,8 @@ def _has_places(folds: FoldStatistics, n_rows: int) -> bool:
 
 def _as_kept(model: Any, source: Source) -> Validation:
     """Predict rows by the models without their fold that the fit of another loss has kept."""
-    ridge, unseen, measure = model.ridge, model.ridge.unseen, model.measure(as_fitted=True)
+    ridge, measure = model.ridge, model.measure(as_fitted=True)
+    unseen = ridge.unseen.with_link(ridge.predictor.link)
     are_classes = not isinstance(measure, PredictionErrors)
     measures = [*([PredictionErrors(ridge.predictor.n_targets)] * are_classes), measure]
     sampled = RowSample(_SAMPLE_ROWS, ridge.parameters.random_state)
@@ -99,29 +107,30 @@ def _as_kept(model: Any, source: Source) -> Validation:
     _, found, _ = scored(source, both, both, row_bytes, "report", skip)
     evaluation, sample = found.parts
     errors, measure = evaluation.measures[0], evaluation.measures[-1]
-    _check_losses(model.report, measure.figures())
+    _check_losses(model.report, measure)
     facts = errors.n_rows, errors.rmse, errors.r2, measure, np.empty((0, 1)), sample, unseen
     if are_classes:
         return Validation(True, *facts)
     rows, predictions = zip(*unseen.predictions(block_of(sample)), strict=True)
-    predicted = np.concatenate(predictions)[:, :MOST_TARGETS]
-    actual = np.concatenate([each.y[:, 0] for each in rows])
-    many = np.broadcast_to(actual[:, None], predicted.shape)
-    rmse = np.sqrt(np.square(many - predicted).mean(axis=0))
-    pairs = PairCounts.about(many.mean(axis=0), many.std(axis=0), rmse)
-    pairs.add(Block(many[:, :0], many, 0), predicted)
-    return Validation(True, *facts, predicted, actual, pairs)
+    actual, weights = ([each.y[:, 0] for each in rows], [each.each_weight() for each in rows])
+    return Validation(
+        True, *facts, HeldOutSample(*map(np.concatenate, (predictions, actual, weights)))
+    )
 
 
-def _check_losses(report: Any, found: dict[str, Any]) -> None:
-    """Raise DataError unless rows lose what those of the fit did without their fold."""
-    name = next(each for each in found if f"cv_{each}" in report)
-    said, known = np.ravel(found[name]), np.ravel(report[f"cv_{name}"])
-    if not np.allclose(said, known, rtol=1e-3, atol=1e-12):
+def _check_losses(report: Any, measure: Any) -> None:
+    """Raise DataError unless rows weigh and lose what those of the fit did without their fold."""
+    found = measure.figures() | {"weight": measure.weight}
+    names = "weight", next(each for each in found if f"cv_{each}" in report)
+    known = report["weight"], np.ravel(report[f"cv_{names[1]}"])[0]
+    said = [np.ravel(found[name])[0] for name in names]
+    if not np.allclose(said, known, rtol=_ALIKE, atol=0.0):
+        words = names[1].replace("_", " ")
         raise DataError(
-            f"these are not the rows that the model was fitted on, whose {name.replace('_', ' ')} "
-            f"without their fold was {known[0]:.5g}, but of these it is {said[0]:.5g}; give the "
-            f"rows and weights of the fit, or evaluate other rows."
+            f"these are not the rows that the model was fitted on, which had a total weight of "
+            f"{known[0]:,.10g} and without their fold a {words} of {known[1]:.5g}, but these have "
+            f"{said[0]:,.10g} and {said[1]:.5g}; give the rows and weights of the fit, or evaluate "
+            f"other rows."
         )
 
 

@@ -9,6 +9,7 @@ from streamkern import RandomFeatureClassifier, RandomFeatureRegressor, load, wr
 from streamkern.errors import DataError, ParameterError
 from streamkern.extensions.report.loss_figures import coverage_figure, mean_figure
 from streamkern.extensions.report.numbers import number, percent
+from streamkern.extensions.report.validation_pass import HeldOutSample
 
 skip_without_extension("losses")
 N = 600
@@ -35,7 +36,7 @@ def rows(loss="poisson"):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_page_has_the_losses_of_rows_held_out(loss, tmp_path):
     X, y = rows(loss)
-    model = RandomFeatureRegressor(loss, n_components=32).fit(X, y)
+    model = RandomFeatureRegressor(loss, n_components=32).fit(X, y, keep_moments=True)
     write_report(model, tmp_path / "page.html", X, y)
     found, report, name = Page((tmp_path / "page.html").read_text()), model.report_, LOSSES[loss]
     held = report[f"cv_{name}"]
@@ -53,7 +54,7 @@ def test_a_page_has_the_losses_of_rows_held_out(loss, tmp_path):
 
 def test_classes_by_their_log_loss_have_a_page(tmp_path):
     X, y = rows("logistic")
-    model = RandomFeatureClassifier(loss="logistic", n_components=32).fit(X, y)
+    model = RandomFeatureClassifier(loss="logistic", n_components=32).fit(X, y, keep_moments=True)
     write_report(model, tmp_path / "page.html", X, y)
     found, held = Page((tmp_path / "page.html").read_text()), model.report_["cv_log_loss"]
     assert float(found.value_of("log loss")) == pytest.approx(held, rel=1e-3)
@@ -63,8 +64,8 @@ def test_classes_by_their_log_loss_have_a_page(tmp_path):
 @pytest.mark.parametrize("loss", ["poisson", "quantile:0.2,0.9"])
 def test_other_rows_are_refused(loss, tmp_path):
     X, y = rows(loss)
-    model = RandomFeatureRegressor(loss, n_components=32).fit(X, y)
-    with pytest.raises(DataError, match="not the rows that the model was fitted on, whose"):
+    model = RandomFeatureRegressor(loss, n_components=32).fit(X, y, keep_moments=True)
+    with pytest.raises(DataError, match="not the rows that the model was fitted on"):
         write_report(model, tmp_path / "page.html", X, y[::-1])
     assert not list(tmp_path.iterdir())
 
@@ -74,8 +75,9 @@ def test_a_model_from_a_file_has_a_page_without_rows(tmp_path):
     model = RandomFeatureRegressor("poisson", n_components=32).fit(X, y)
     model.save(tmp_path / "model.h5")
     loaded = load(tmp_path / "model.h5")
-    with pytest.raises(ParameterError, match="known to the fit alone; write the page"):
-        write_report(loaded, tmp_path / "page.html", X, y)
+    for each in (model, loaded):
+        with pytest.raises(ParameterError, match="known to the fit alone; fit with keep_moments"):
+            write_report(each, tmp_path / "page.html", X, y)
     write_report(loaded, tmp_path / "page.html")
     assert number(model.report_["cv_deviance"], 3) in (tmp_path / "page.html").read_text()
 
@@ -95,17 +97,40 @@ def drawn(figure):
     return axes
 
 
-def test_calibration_compares_means_of_groups_of_rows():
-    predicted = np.repeat([1.0, 3.0], 30)
-    axes = drawn(mean_figure(predicted, predicted + np.tile([1.0, -1.0], 30), "y", is_log=True))
+def test_calibration_compares_weighted_means_of_groups_of_rows():
+    predicted, weights = np.repeat([1.0, 3.0], 30), np.tile([3.0, 1.0], 30)
+    actual = predicted + np.tile([1.0, -1.0], 30)
+    held = HeldOutSample(predicted[:, None], actual, weights)
+    axes = drawn(mean_figure(held, "y", is_log=True))
     (marks, *_) = axes.lines
-    assert marks.get_xydata().tolist() == [[1.0, 1.0], [3.0, 3.0]]
+    np.testing.assert_allclose(marks.get_xydata(), [[1.0, 1.5], [3.0, 3.5]])
     assert axes.get_xscale() == "log"
 
 
-def test_coverage_is_the_share_of_rows_up_to_the_quantiles():
-    y = np.arange(300.0)
-    quantiles = np.column_stack([np.full(300, -1.0), y])
-    axes = drawn(coverage_figure(quantiles, y, [0.1, 0.9]))
-    shares = [line.get_ydata().tolist() for line in axes.lines if len(line.get_ydata()) == 10]
-    assert shares == [[0.0] * 10, [100.0] * 10]
+def test_coverage_is_the_share_of_weight_up_to_the_quantiles():
+    y, weights = np.arange(300.0), np.tile([9.0, 1.0], 150)
+    quantiles = np.column_stack([np.full(300, -1.0), y - np.tile([0.5, 0.0], 150)])
+    axes = drawn(coverage_figure(HeldOutSample(quantiles, y, weights), [0.1, 0.9]))
+    shares = [line.get_ydata() for line in axes.lines if len(line.get_ydata()) == 10]
+    np.testing.assert_allclose(shares, [[0.0] * 10, [10.0] * 10], atol=0.5)
+
+
+def test_of_many_quantiles_a_few_are_drawn_and_that_is_said(tmp_path):
+    X, y = rows("gamma")
+    loss = f"quantile:{','.join(f'{k / 10:g}' for k in range(1, 10))}"
+    model = RandomFeatureRegressor(loss, n_components=16, alpha=1.0).fit(X, y, keep_moments=True)
+    write_report(model, tmp_path / "page.html", X, y)
+    found = Page((tmp_path / "page.html").read_text())
+    titles = [each["alt"] for each in found.all("img")]
+    assert titles[:5] == ["Coverage", *(f"Quantile {level}" for level in (0.1, 0.4, 0.6, 0.9))]
+    assert "Drawn are 4 of 9 quantiles." in found.text
+    assert "eight of ten rows" not in found.text
+
+
+def test_a_few_rows_have_a_page_and_other_weights_are_other_rows(tmp_path):
+    X, y = (each[:40] for each in rows())
+    model = RandomFeatureRegressor("poisson", n_components=16).fit(X, y, keep_moments=True)
+    with pytest.raises(DataError, match=r"a total weight of 40 and .* these have 80"):
+        write_report(model, tmp_path / "page.html", X, y, np.full(40, 2.0))
+    write_report(model, tmp_path / "page.html", X, y)
+    assert "40 rows in 1 group" in Page((tmp_path / "page.html").read_text()).text
