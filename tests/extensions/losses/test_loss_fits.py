@@ -426,7 +426,9 @@ def test_other_choices_go_with_losses(asked):
     assert model("poisson", **given).fit(X, TARGETS["poisson"]).score(X, TARGETS["poisson"]) > 0
 
 
-def test_kept_sums_are_refused():
+def test_what_predicts_folds_is_kept_if_asked_and_no_sums_are():
     for each in (model("poisson"), RandomFeatureClassifier(loss="logistic")):
-        with pytest.raises(ParameterError, match="are not kept"):
-            each.fit(X, TARGETS["logistic"], keep_moments=True)
+        for keep in (False, True):
+            ridge = each.fit(X, TARGETS["logistic"], keep_moments=keep).model_.ridge
+            assert ridge.moments is None
+            assert (ridge.unseen is not None) == keep
