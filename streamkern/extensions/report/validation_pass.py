@@ -36,8 +36,9 @@ from streamkern.statistics import Composite, FoldStatistics, ListedFolds, RowSam
 _SAMPLE_ROWS = 4096
 # Folds of single precision are known to so much of their squared errors, small penalties included.
 _ROUGHLY = 0.05
-# Losses of the same rows by the same predictors, but for the rounding of sums.
-_ALIKE = 1e-9
+# Weights of the same rows, but for the rounding of sums; and their losses, whose predictions are
+# rounded by blocks.
+_ALIKE = np.array([1e-9, 1e-5])
 
 
 class HeldOutSample(NamedTuple):
@@ -124,7 +125,7 @@ def _check_losses(report: Any, measure: Any) -> None:
     names = "weight", next(each for each in found if f"cv_{each}" in report)
     known = report["weight"], np.ravel(report[f"cv_{names[1]}"])[0]
     said = [np.ravel(found[name])[0] for name in names]
-    if not np.allclose(said, known, rtol=_ALIKE, atol=0.0):
+    if not np.allclose(said, known, rtol=_ALIKE, atol=1e-12):
         words = names[1].replace("_", " ")
         raise DataError(
             f"these are not the rows that the model was fitted on, which had a total weight of "
