@@ -19,7 +19,7 @@ from commandline import write
 REPOSITORY = Path(__file__).parents[1]
 SHELL = ("sh", "console")
 _BLOCK = re.compile(
-    r"^(?:(?:% |<!-- )not run: (?P<reason>[^\n]+?)(?: -->)?\n+)?"
+    r"^(?: *(?:% |<!-- )not run: (?P<reason>[^\n]+?)(?: -->)?\n+)?"
     r"(?P<indent> *)(?P<fence>`{3,})(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=indent)(?P=fence) *$",
     flags=re.MULTILINE | re.DOTALL,
 )
