@@ -13,7 +13,7 @@ from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
 from streamkern.statistics import Triangle
 
-# Totals, and partials of finished shards that wait in a process to be merged into them.
+# Totals, and partials of finished shards that wait in a process to be merged into them, at most.
 WAITING = 8
 # Square matrices that are held while a fold is scored.
 _SQUARES_A_FOLD = 6
@@ -46,6 +46,7 @@ class Footprint:
     source: Source
     n_components: int
     itemsize: int  # of features and products
+    n_shards: int
     shard_rows: int
     block_rows: int
     n_folds: int  # 1 for no cross-validation
@@ -198,13 +199,23 @@ class Footprint:
             + self.itemsize * (Triangle.product_size(D) + 2 * D * (self.source.n_targets + 1))
             + self.blocks
         )
-        waiting = (self.n_folds + (WAITING - 1) * self.folds_at_once) * sums
         done = 0
         if n_strips > 1:
             share = _UNEVEN / n_workers if n_workers > 1 else 1.0
             done = int(share * self.sums()) + sums
-        held = threads * task + waiting + done + self.sample + _INDEX_MERGED * self.index
+        held = (
+            threads * task
+            + self.waiting(n_strips)
+            + done
+            + self.sample
+            + _INDEX_MERGED * self.index
+        )
         return PROCESS_BYTES + self.map + held
+
+    def waiting(self, n_strips: int = 1) -> int:
+        """Return a total, and sums of shards that wait to be merged, with those of two merged."""
+        parts = min(WAITING, self.n_shards + 1) if n_strips == 1 else WAITING
+        return (self.n_folds + (parts - 1) * self.folds_at_once) * self.sums(n_strips)
 
     def saving(self, n_groups: int, n_strips: int) -> int:
         """Return what a checkpoint takes on the disk: a total, the next, and groups before it."""

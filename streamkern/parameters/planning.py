@@ -7,6 +7,7 @@ and threads follow from the machine.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -46,6 +47,7 @@ def plan_system(
     fold_by: str = "auto",
     can_strip: bool = False,
     takes_sparse: bool = False,
+    begins_on_sample: bool = False,
     n_workers: int | None = None,
     n_threads: int | None = None,
     allowed_bytes: int | None = None,
@@ -53,7 +55,8 @@ def plan_system(
 ) -> Plan:
     """Plan a fit whose system has these needs; `more` are fields of `Footprint`.
 
-    With `takes_sparse` the features of sparse rows are made of what is stored.
+    With `takes_sparse` the features of sparse rows are made of what is stored.  A fit that
+    `begins_on_sample` has sums of the sample before, whose rows are dealt to folds one by one.
     """
     n, p, q, D = source.n_samples, source.n_features, source.n_targets, n_components
     itemsize = dtype_of_features(precision).itemsize
@@ -68,6 +71,7 @@ def plan_system(
         source,
         D,
         itemsize,
+        n_shards=len(shards),
         shard_rows=shard_rows,
         block_rows=block_rows,
         precision=precision,
@@ -78,8 +82,13 @@ def plan_system(
         **more,
     )
 
+    of_sample = replace(needs, folds_at_once=n_folds, n_shards=-(-needs.n_sample // block_rows))
+
     def process_bytes(threads: int, workers: int, n_strips: int = 1) -> int:
-        return needs.process(threads, n_strips, workers) + needs.carried(workers)
+        held = needs.process(threads, n_strips, workers)
+        if begins_on_sample:
+            held = max(held, of_sample.process(threads, n_strips, workers))
+        return held + needs.carried(workers)
 
     def room(processes: int) -> int:
         """Return what each may use, of workers beside this process that receives the model."""

@@ -156,13 +156,8 @@ class IterativeFootprint(Footprint):
         sketch = 8 * self.n_components * sketch_at_once(*self._shape)
         task = max(self.folds_at_once * self.sums(), sketch) + 2 * sketch
         task += self.itemsize * self.n_components + self.blocks
-        held = threads * task + max(self.waiting, WAITING * sketch) + self.sample
+        held = threads * task + max(self.waiting(), WAITING * sketch) + self.sample
         return PROCESS_BYTES + self.map + held
-
-    @property
-    def waiting(self) -> int:
-        """Sums of folds, and of shards that wait to be merged into them."""
-        return (self.n_folds + (WAITING - 1) * self.folds_at_once) * self.sums()
 
     def saving(self, n_groups: int, n_strips: int) -> int:
         """Return what a checkpoint takes on the disk, with the products of all passes."""
@@ -231,7 +226,7 @@ class SumsFootprint(IterativeFootprint):
         """Return what a process holds that sums."""
         sizes = self.n_components, self._factors, self.block_rows, self.shard_rows
         task = self.folds_at_once * self.sums() + self.own_solver.transform_bytes(*sizes)
-        held = threads * (task + self.blocks) + self.waiting + self.sample
+        held = threads * (task + self.blocks) + self.waiting() + self.sample
         return PROCESS_BYTES + self.map + held
 
     @property

@@ -21,6 +21,8 @@ from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.report_rows import Row, model_rows
 from streamkern.parameters.fit_report import FitReport
 from streamkern.parameters.parameters import AUTO, Parameters
+from streamkern.parameters.planning import Job
+from streamkern.parameters.template import Template
 from streamkern.passes.fit_context import FitContext
 from streamkern.predict.deviation import Deviation
 from streamkern.solve import NormalEquations
@@ -52,6 +54,12 @@ class LossRegression(Regression):
 
     def prepared(self, parameters: Parameters) -> Parameters:
         return self.checked(super().prepared(parameters))
+
+    def job(self, parameters: Parameters, template: Template | None = None) -> Job:
+        """Return what is known before the rows: folds are solved, and a sample is summed first."""
+        job = super().job(parameters, template)
+        own = {"fixed_alpha": False, "begins_on_sample": True}
+        return job._replace(plan_arguments=job.plan_arguments | own)
 
     def checked(self, parameters: Parameters) -> Parameters:
         """Return parameters, or raise ParameterError unless they go with reweighted passes."""

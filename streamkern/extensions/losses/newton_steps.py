@@ -97,7 +97,8 @@ class Steps:
     before: Any = None  # the function before the last step
     others: tuple["Steps", ...] = ()  # of the other classes
     penalty: Penalty = field(default_factory=Penalty)
-    path: RidgePath | None = None  # of the last pass
+    moments: Any = None  # of the last pass
+    path: RidgePath | None = None  # of them, where a step was taken
     objective: float = np.nan
     weight: float = 0.0  # of the rows of the last pass
     expected: float = np.inf  # fall of the objective by the step after the last pass
@@ -135,16 +136,18 @@ class Steps:
         loss = self.rows.loss.begun(self.rows.targets(sample) - predicted, sample.each_weight())
         self.rows, self.penalty = replace(self.rows, loss=loss, judge=loss), penalty
         self.feature_map, self.here = self.start or (self.feature_map, self.here)
-        self.before, self.path, self.reports = self.here, None, []
+        self.before, self.moments, self.path, self.reports = self.here, None, None, []
         self.expected, self.ratio, self.is_steady = np.inf, 1.0, False
 
     def read(self, context: FitContext, parameters: Parameters) -> None:
         """Read the rows once at this point, and go on from it, or part of the way back."""
         rows = self._rows_here(precision_of_features(context.options.precision))
+        self.moments = self.path = None  # two passes' sums would take twice the memory
         moments = sum_features(context, self.features, replace(rows, is_first=self.is_first))
         losses, facts = compute(delayed(_LOSSES, moments.folds, name="losses"))
         self.reports.append(moments.report)
         each, penalty, loss = self._objectives(losses), self.penalty, rows.loss
+        self.moments = moments
         if not each[-1] <= each[0] + _ROUNDING * abs(each[0]):
             self.here = self._part(STEPS[int(np.nanargmin(each[:-1]))] or _SHORTER)
             return
@@ -189,12 +192,13 @@ class Steps:
 
     def close(self, parameters: Parameters) -> FittedRidge:
         """Return the regression as it is here; sums of the last pass are not needed any more."""
-        if self.path is not None:
+        if self.moments is not None:
             with warnings.catch_warnings(**_QUIET):
-                ridge = ridge_result(self.path, parameters)
+                path = self.path or ridge_path(self.moments, self.penalty.fixed(parameters))
+                ridge = ridge_result(path, parameters)
             folds = folds_of(ridge)
             self.unseen = None if folds is None else unseen_by(ridge, folds).held_out
-            self.ridge, self.path = replace(ridge, moments=None), None
+            self.ridge, self.moments, self.path = replace(ridge, moments=None), None, None
         here = {"coef": self.here[:-1, None], "intercept": self.here[-1:]}
         return replace(self.ridge, predictor=replace(self.ridge.predictor, **here))
 

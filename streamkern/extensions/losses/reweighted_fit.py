@@ -80,18 +80,25 @@ def reweighted_fit(
                 begin = start.feature_map, np.append(start.coef[:, k], start.intercept[k])
             working = WorkingRows(loss, loss, column, are_signs)
             every.append(Steps.begun(working, features, begin))
+        begun, on_sample = time.perf_counter(), 0.0
         for together in [every] if are_signs else [[each] for each in every]:
-            _take_steps(together, chosen, parameters)
-        ridge = _result(every, chosen, parameters)
+            on_sample += _take_steps(together, chosen, parameters)
+        spent = {"sample": on_sample, "solve": time.perf_counter() - begun - on_sample}
+        ridge = _result(every, chosen, parameters, spent)
     return ridge, tuple(each.rows.loss for each in every), tuple(each.constant for each in every)
 
 
-def _take_steps(functions: list[Steps], context: FitContext, parameters: Parameters) -> None:
-    """Take steps over the sample and then over all rows, until hardly anything is left."""
+def _take_steps(functions: list[Steps], context: FitContext, parameters: Parameters) -> float:
+    """Take steps over the sample and then over all rows, until hardly anything is left.
+
+    The seconds of those over the sample are returned.
+    """
+    begun = time.perf_counter()
     for each in functions:
         each.others = tuple(other for other in functions if other is not each)
     if not context.source.sparse_row_bytes:
         _begin_by_sample(functions, context, parameters)
+    on_sample = time.perf_counter() - begun
     is_over = any(_cycle(functions, context, parameters) for _ in range(_CYCLES))
     for each in functions:
         each.close(parameters)
@@ -103,6 +110,7 @@ def _take_steps(functions: list[Steps], context: FitContext, parameters: Paramet
             f"{left:.1e} of itself yet, after {n_passes} passes; a larger alpha, or inputs "
             f"without outliers, needs fewer."
         )
+    return on_sample
 
 
 def _cycle(
@@ -181,8 +189,10 @@ def _times(factor: float, alpha: Any) -> Any:
     return None if alpha is None else (factor * np.asarray(alpha)).tolist()
 
 
-def _result(every: list[Steps], context: FitContext, parameters: Parameters) -> FittedRidge:
-    """Return the regression of the last steps.
+def _result(
+    every: list[Steps], context: FitContext, parameters: Parameters, spent: dict[str, float]
+) -> FittedRidge:
+    """Return the regression of the last steps; `solve` counts the seconds of all, with passes.
 
     One more light pass says what it loses, and what is lost without the fold of each row.
     """
@@ -211,9 +221,9 @@ def _result(every: list[Steps], context: FitContext, parameters: Parameters) -> 
     alphas = np.array([steps.penalty.last for steps in every])
     penalties = 0.5 * alphas * np.square(linear.coef).sum(axis=0)
     report, reports = ridges[0].report, [each for steps in every for each in steps.reports]
-    spent = {"losses": time.perf_counter() - begun}
-    spent["pass"] = sum(each["seconds"]["pass"] for each in reports) - report["seconds"]["pass"]
-    spent["solve"] = sum(each.report["seconds"]["solve"] for each in ridges[1:])
+    last, passes = report["seconds"], sum(each["seconds"]["pass"] for each in reports)
+    spent |= {"pass": passes - last["pass"], "losses": time.perf_counter() - begun}
+    spent["solve"] -= passes + last["solve"]
     report = with_seconds(report, **spent) | own.figures()
     for without_fold in held:
         report |= {f"cv_{name}": value for name, value in without_fold.figures().items()}

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from functools import cache, partial
 
 import dask
@@ -396,6 +397,32 @@ def test_a_fit_that_does_not_end_says_so(monkeypatch):
     monkeypatch.setattr("streamkern.extensions.losses.reweighted_fit._CYCLES", 1)
     with pytest.warns(StreamkernWarning, match="may fall by"):
         model("quantile:0.5").fit(X, TARGETS["quantile:0.2"])
+
+
+def test_a_fit_whose_last_step_is_cut_back_is_a_model_of_these_sums(monkeypatch):
+    usual, n_steps = newton_steps.Steps._objectives, 2
+
+    def worse(steps, losses):
+        return usual(steps, losses) + np.array([0, 0, 0, 0, 1e9]) * (len(steps.reports) == n_steps)
+
+    monkeypatch.setattr(newton_steps.Steps, "_objectives", worse)
+    monkeypatch.setattr("streamkern.extensions.losses.reweighted_fit._CYCLES", n_steps)
+    with pytest.warns(StreamkernWarning, match="may fall by"):
+        found = model("gamma").fit(X, TARGETS["gamma"])
+    expected = fitted_to_all("gamma").report_
+    assert found.report_["cv_deviance"] == pytest.approx(expected["cv_deviance"], rel=0.1)
+    means, deviations = found.predict(X, return_std=True)
+    assert (deviations > 0.5 * means).all()  # of this distribution, 0.71 of the mean
+
+
+def test_seconds_add_up_to_those_of_the_fit():
+    fitted_to_all("poisson")  # what is imported when it is first used
+    begun = time.perf_counter()
+    seconds = model("quantile:0.2,0.8").fit(X, TARGETS["quantile:0.2"]).report_["seconds"]
+    whole = time.perf_counter() - begun
+    parts = [spent for name, spent in seconds.items() if name != "total"]
+    assert min(parts) >= 0
+    assert 0.5 * whole < sum(parts) <= seconds["total"] < whole
 
 
 def test_inputs_matter_by_the_part_of_the_loss_that_is_explained():
