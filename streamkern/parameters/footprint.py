@@ -13,8 +13,10 @@ from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.solve.penalty_errors import PenaltyErrors
 from streamkern.statistics import Triangle
 
-# Totals, and partials of finished shards that wait in a process to be merged into them, at most.
-WAITING = 8
+# What waits in a process to be merged, at most: partials of finished shards, totals of all rows so
+# far, one made of the other, and of so many shards totals of groups, which are of a fold or two.
+_PARTIALS, _TOTALS, _GROUPS, _MANY_SHARDS = 6, 2, 3, 15
+WAITING = _PARTIALS + _TOTALS + _GROUPS
 # Square matrices that are held while a fold is scored.
 _SQUARES_A_FOLD = 6
 # Matrices of D x q then, and while the whole is solved; and those of a model with its predictor.
@@ -213,9 +215,12 @@ class Footprint:
         return PROCESS_BYTES + self.map + held
 
     def waiting(self, n_strips: int = 1) -> int:
-        """Return a total, and sums of shards that wait to be merged, with those of two merged."""
-        parts = min(WAITING, self.n_shards + 1) if n_strips == 1 else WAITING
-        return (self.n_folds + (parts - 1) * self.folds_at_once) * self.sums(n_strips)
+        """Return the sums that wait to be merged: fewer of few shards."""
+        parts, K = self.n_shards * n_strips, self.n_folds
+        n_sums = min(_PARTIALS, parts) * self.folds_at_once + min(_TOTALS, parts - 1) * K
+        if parts >= _MANY_SHARDS:
+            n_sums += _GROUPS * min(2 * self.folds_at_once, K)
+        return n_sums * self.sums(n_strips)
 
     def saving(self, n_groups: int, n_strips: int) -> int:
         """Return what a checkpoint takes on the disk: a total, the next, and groups before it."""

@@ -126,15 +126,26 @@ def accumulator(D):
     return 8 * D * (D + 512) / 2
 
 
-def with_folds(by, n_folds, *, D=4096, **options):
+def with_folds(by, n_folds, *, n=1_000_000, D=4096, **options):
     """The projected bytes of a worker that cross-validates."""
-    return on_workers(Described(), D, n_folds=n_folds, fold_by=by, **options).worker_bytes
+    return on_workers(Described(n), D, n_folds=n_folds, fold_by=by, **options).worker_bytes
 
 
-# Of rows that are dealt one by one: in the total, in the task, and in seven partials that wait.
-@pytest.mark.parametrize(("by", "each"), [("shards", 1), ("blocks", 1), ("rows", 9)])
-def test_a_fold_costs_one_total_and_by_rows_a_sum_in_every_partial_that_is_held(by, each):
-    more = with_folds(by, 30) - with_folds(by, 20)
+# A total, and what it is made to; of rows that are dealt one by one a sum in the task, in six
+# partials and in the totals of three groups, too, and of few shards in fewer of these.
+@pytest.mark.parametrize(
+    ("by", "n", "each"),
+    [
+        ("shards", 10**6, 2),
+        ("blocks", 10**6, 2),
+        ("rows", 10**6, 12),
+        ("rows", 150_000, 9),
+        ("rows", 20_000, 6),
+        ("rows", 8192, 2),
+    ],
+)
+def test_a_fold_costs_two_totals_and_by_rows_a_sum_in_every_partial_that_is_held(by, n, each):
+    more = with_folds(by, 30, n=n) - with_folds(by, 20, n=n)
     assert more / accumulator(4096) == pytest.approx(10 * each, rel=0.1)
 
 
