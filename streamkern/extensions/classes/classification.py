@@ -73,6 +73,10 @@ class Classification(Problem):
         parameters = super().prepared(parameters)
         return self._of_losses().checked(parameters) if self.is_logistic else parameters
 
+    def job(self, parameters: Parameters, template: Template | None = None) -> Any:
+        job = super().job(parameters, template)
+        return self._of_losses().planned(job) if self.is_logistic else job
+
     def _of_losses(self) -> Any:
         """Return the problem of the log loss."""
         return extension("losses", "fitted_loss").loss_regression("logistic", are_signs=True)

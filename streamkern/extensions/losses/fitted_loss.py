@@ -56,8 +56,11 @@ class LossRegression(Regression):
         return self.checked(super().prepared(parameters))
 
     def job(self, parameters: Parameters, template: Template | None = None) -> Job:
-        """Return what is known before the rows: folds are solved, and a sample is summed first."""
-        job = super().job(parameters, template)
+        return self.planned(super().job(parameters, template))
+
+    @staticmethod
+    def planned(job: Job) -> Job:
+        """Return a job whose plan knows that folds are solved, and a sample is summed first."""
         own = {"fixed_alpha": False, "begins_on_sample": True}
         return job._replace(plan_arguments=job.plan_arguments | own)
 

@@ -415,6 +415,15 @@ def test_a_fit_whose_last_step_is_cut_back_is_a_model_of_these_sums(monkeypatch)
     assert (deviations > 0.5 * means).all()  # of this distribution, 0.71 of the mean
 
 
+@pytest.mark.parametrize("make", [RandomFeatureRegressor, streamkern.RandomFeatureClassifier])
+def test_the_plan_knows_that_a_fit_begins_on_a_sample_and_solves_folds(make):
+    how = {"alpha": 1.0, "n_components": 512}
+    losing = make(loss="logistic", **how).fit(X, TARGETS["logistic"]).report_
+    plain = RandomFeatureRidge(**how).fit(X, TARGETS["logistic"]).report_
+    sums = 8 * 512 * (512 + 512) / 2
+    assert losing["projected_worker_bytes"] > plain["projected_worker_bytes"] + 4 * sums
+
+
 def test_seconds_add_up_to_those_of_the_fit():
     fitted_to_all("poisson")  # what is imported when it is first used
     begun = time.perf_counter()
